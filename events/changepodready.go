@@ -25,6 +25,8 @@ type ChangePodReady struct {
 	// Judge is the name of the judge that is woken; empty for function submit, which
 	// calls the server.
 	Judge string `json:"judge,omitempty"`
+	// ChangePod is a copy of the object, if it is small and function submit will write to it.
+	ChangePod *v1alpha1.ChangePod `json:"changePod,omitempty"`
 }
 
 var _ Data = ChangePodReady{}
@@ -71,7 +73,11 @@ func (d ChangePodReady) Validate() error {
 	if d.Judge != "" {
 		c.conforms("judge", d.Judge, validation.IsDNS1123Label)
 	}
+	c.changePodCopy(d.ChangePod, d.Namespace, d.Name, d.UID)
 	return c.err()
 }
 
-func (d ChangePodReady) truncated(int) Data { return d }
+func (d ChangePodReady) truncated(limit int) Data {
+	d.ChangePod = copyWithin(limit, d.ChangePod)
+	return d
+}

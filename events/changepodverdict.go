@@ -36,6 +36,8 @@ type ChangePodVerdict struct {
 	PodResults []v1alpha1.PodSummary `json:"podResults,omitempty"`
 	// Time is the time of receipt.
 	Time metav1.MicroTime `json:"time"`
+	// ChangePod is a copy of the object, if it is small and the sender has it.
+	ChangePod *v1alpha1.ChangePod `json:"changePod,omitempty"`
 }
 
 var _ Data = ChangePodVerdict{}
@@ -68,6 +70,7 @@ func (d ChangePodVerdict) Validate() error {
 	c.name("changeWorkload", d.ChangeWorkload)
 	c.version(d.Version)
 	checkVerdict(&c, d.external())
+	c.changePodCopy(d.ChangePod, d.Namespace, d.Name, d.UID)
 	if d.Time.IsZero() {
 		c.required("time", "", 0)
 	}
@@ -104,5 +107,6 @@ func (d ChangePodVerdict) external() ExternalVerdict {
 func (d ChangePodVerdict) truncated(limit int) Data {
 	external := d.external().truncated(limit)
 	d.Message, d.PodResults = external.Message, external.PodResults
+	d.ChangePod = copyWithin(limit, d.ChangePod)
 	return d
 }

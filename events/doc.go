@@ -1,9 +1,9 @@
 // Package events defines the CloudEvents of Breakwater: every type, its data and
 // its id. Package events/delivery sends them.
 //
-// Events changepod.ready and order.ready are wake-ups: they carry references, no state. Their
-// receiver reads the object and decides from it, so lost, duplicate, late or reordered
-// wake-ups neither lose nor invent a fact. Events changepod.verdict and order.verdict carry a
+// Events changepod.ready and order.ready are wake-ups. Their receiver decides from the object and
+// not from the event, so lost, duplicate, late or reordered wake-ups neither lose nor invent a
+// fact. A copy of the object in the event only saves a read: see ChangePodReady.ChangePod. Events changepod.verdict and order.verdict carry a
 // fact from outside. Their sender uses delivery.Sender.Deliver, so it knows whether the Broker has
 // accepted the fact. The controller sends the verdicts of an inbox with Send, and again until they
 // are recorded. The others are reports, for functions report and notify and for

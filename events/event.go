@@ -10,7 +10,7 @@ import (
 
 const (
 	// MaxData is the largest size of an event's data, in bytes. Brokers accept
-	// far more; the limit ensures that events carry references and not objects.
+	// far more; the limit ensures that events carry references and not large objects.
 	MaxData = 4096
 	// MaxText is the longest message, in bytes: the limit of the status fields
 	// that messages are copied to.

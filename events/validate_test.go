@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 func TestValidationErrorsNameTheField(t *testing.T) {
@@ -50,6 +52,8 @@ func TestValidationErrorsNameTheField(t *testing.T) {
 		"uid:":                  ready(func(d *ChangePodReady) { d.UID = types.UID(strings.Repeat("a", 129)) }),
 		"changeWorkload:":       ready(func(d *ChangePodReady) { d.ChangeWorkload = "" }),
 		"stage:":                ready(func(d *ChangePodReady) { d.Stage = "pre" }),
+		"changePod:":            ready(func(d *ChangePodReady) { d.ChangePod = &v1alpha1.ChangePod{} }),
+		"changePod: Invalid":    judged(func(d *ChangePodVerdict) { d.ChangePod = &v1alpha1.ChangePod{} }),
 		"bizExecOrderId:":       judged(func(d *ChangePodVerdict) { d.BizExecOrderID = strings.Repeat("a", 129) }),
 		"nodeId:":               judged(func(d *ChangePodVerdict) { d.NodeID = "" }),
 		"verdict:":              judged(func(d *ChangePodVerdict) { d.Verdict = strings.Repeat("a", 64) }),

@@ -142,6 +142,9 @@ type verdictData interface {
 func (r *receiver) deliverToBatch(ctx context.Context, v verdict, release release, batch *v1alpha1.ChangePod) (result, error) {
 	data := r.batchVerdict(v, release)
 	data.Name, data.UID = batch.Name, batch.UID
+	if v.data.Stage == v1alpha1.StagePre { // of stage POST, function verdict has the batch that it wrote
+		data.ChangePod = copyOf(batch)
+	}
 	return r.deliver(releasetrace.OfBatch(ctx, batch), data, release)
 }
 

@@ -76,8 +76,13 @@ func TestAVerdictForACachedOrderFindsItsBatchWithoutARead(t *testing.T) {
 	if releases, batches := h.reads(); releases != 0 || batches != 0 {
 		t.Errorf("%d reads of releases and %d of batches", releases, batches)
 	}
-	if got := h.delivered(t); got[len(got)-1].Name != ft.BatchName(2) {
+	if got := h.delivered(t); got[len(got)-1].Name != ft.BatchName(2) || got[len(got)-1].ChangePod != nil {
 		t.Errorf("delivered %+v", got)
+	}
+	expect(t, h.post(strings.Replace(batchCallback("m"), `"POST"`, `"PRE"`, 1)), http.StatusOK)
+	got := h.delivered(t)
+	if batch := got[len(got)-1].ChangePod; batch == nil || batch.Status.ChangePodID != "m" || len(batch.Spec.PodInfos) != 1 {
+		t.Errorf("the copy of the batch is %+v", batch)
 	}
 }
 

@@ -90,6 +90,8 @@ type wakeUp struct {
 	batch              string
 	batchUID           types.UID
 	stage              v1alpha1.Stage
+	// batchCopy is the batch as the controller knew it, or nil.
+	batchCopy *v1alpha1.ChangePod
 }
 
 func (f *function) handle(ctx context.Context, e event.Event) error {
@@ -109,7 +111,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 			return nil // the wake-up is for another judge; at the server the stage may not be due
 		}
 		return onlyRetryable(f.handleWakeUp(ctx, wakeUp{
-			namespace: d.Namespace, release: d.ChangeWorkload, batch: d.Name, batchUID: d.UID, stage: d.Stage,
+			namespace: d.Namespace, release: d.ChangeWorkload, batch: d.Name, batchUID: d.UID, stage: d.Stage, batchCopy: d.ChangePod,
 		}))
 	default:
 		return functions.Permanentf("function submit does not handle event type %s", e.Type())
@@ -166,6 +168,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 	in := Input{Release: release, Stage: w.stage, CallTimeout: callTimeout}
 	for range maxSteps {
 		decision, err := f.decide(ctx, server, w, &in)
+		w.batchCopy = nil // later decisions are about the batch as it is then
 		if err != nil {
 			return err
 		}
@@ -212,17 +215,28 @@ func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.
 	f.decided.Add(ctx, 1, string(d.Action), string(stage))
 }
 
-// decide reads the batch and decides. For a call it waits for the rate limit, and then
-// writes the intent.
+// decide decides on the copy of the batch in the wake-up, or on the batch that it reads. For a
+// call it waits for the rate limit, and then writes the intent. Only a write detects that the
+// copy is outdated, so decisions without one are made on the batch.
 func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Input) (Decision, error) {
 	batches := f.client.AppV1alpha1().ChangePods(w.namespace)
-	batch, err := batches.Get(ctx, w.batch, metav1.GetOptions{})
-	if err != nil {
-		return Decision{}, fmt.Errorf("read %s: %w", w.batch, err)
+	batch := w.batchCopy
+	if batch == nil {
+		var err error
+		if batch, err = batches.Get(ctx, w.batch, metav1.GetOptions{}); err != nil {
+			return Decision{}, fmt.Errorf("read %s: %w", w.batch, err)
+		}
 	}
 	decision, answeredAt, err := f.decideOn(batch, w, in)
-	if err != nil || !decision.writesBatch() {
+	if err != nil {
 		return decision, err
+	}
+	if !decision.writesBatch() {
+		if w.batchCopy == nil {
+			return decision, nil
+		}
+		w.batchCopy = nil
+		return f.decide(ctx, server, w, in)
 	}
 	reserved := false
 	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallTimeout); !reserved {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -85,7 +86,8 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 
 // apply decides on the current ChangePod and writes by compare-and-swap: the verdict with the
 // end of the batch, or with the intent of the call that follows. It decides first on the batch
-// that this process wrote last. Only a write detects that this batch is outdated.
+// that this process wrote last, or on the copy in the event. Only a write detects that this batch
+// is outdated.
 func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision Decision, stored *v1alpha1.ChangePod, err error) {
 	var before v1alpha1.BatchPhase
 	decide := func(batch *v1alpha1.ChangePod) error {
@@ -107,18 +109,23 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision
 
 // write writes what decide changes. decide sets the decision.
 func (r *Recorder) write(ctx context.Context, received events.ChangePodVerdict, decision *Decision, decide func(*v1alpha1.ChangePod) error) (*v1alpha1.ChangePod, error) {
-	batches := r.client.AppV1alpha1().ChangePods(received.Namespace)
-	if last := r.written.take(received.UID); last != nil {
-		stored, err := functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
-		if err != nil || decision.Action == Store {
-			return stored, err
-		}
-	}
-	stored, err := functions.PatchStatus(ctx, batches, received.Name, r.fields, decide)
+	stored, err := r.writeFrom(ctx, cmp.Or(r.written.take(received.UID), received.ChangePod), received, decision, decide)
 	if err == nil && decision.Action == Store && isPrePass(received) { // a verdict of stage POST follows
 		r.written.add(stored)
 	}
 	return stored, err
+}
+
+// writeFrom is write. It decides first on the given batch, which may be nil.
+func (r *Recorder) writeFrom(ctx context.Context, batch *v1alpha1.ChangePod, received events.ChangePodVerdict, decision *Decision, decide func(*v1alpha1.ChangePod) error) (*v1alpha1.ChangePod, error) {
+	batches := r.client.AppV1alpha1().ChangePods(received.Namespace)
+	if batch != nil {
+		stored, err := functions.PatchStatusFrom(ctx, batches, batch, r.fields, decide)
+		if err != nil || decision.Action == Store {
+			return stored, err
+		}
+	}
+	return functions.PatchStatus(ctx, batches, received.Name, r.fields, decide)
 }
 
 // traceVerdict makes the span of a stored verdict, and that of the batch if the write ended it.

@@ -57,6 +57,54 @@ func TestAVerdictIsStoredOnce(t *testing.T) {
 	}
 }
 
+func TestAVerdictWithACopyOfTheBatchNeedsNoRead(t *testing.T) {
+	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	copied := func(v *events.ChangePodVerdict) { v.ChangePod = c.ChangePod(ft.BatchName(1)) }
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", copied)); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Verdict != "pass" || c.Gets("changepods") > 0 {
+		t.Errorf("verdict is %v after %d reads", v, c.Gets("changepods"))
+	}
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePost); v == nil || v.Verdict != "fail" || c.Gets("changepods") > 0 {
+		t.Errorf("POST verdict is %v after %d reads", v, c.Gets("changepods"))
+	}
+}
+
+func TestAVerdictWithAnOutdatedCopyOfTheBatchIsDecidedOnTheBatch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		since, copy func(*v1alpha1.ChangePod)
+		want        string
+	}{
+		"a fail was stored since":     {since: ft.Judged(v1alpha1.StagePre, "fail"), want: "fail"},
+		"the copy looks judged":       {copy: ft.Judged(v1alpha1.StagePre, "fail"), want: "pass"},
+		"the copy has no node":        {copy: func(p *v1alpha1.ChangePod) { p.Status.ChangePodID = "" }, want: "pass"},
+		"another field changed since": {since: func(p *v1alpha1.ChangePod) { p.Status.Message = "m" }, want: "pass"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			batch := c.ChangePod(ft.BatchName(1))
+			if tc.since != nil {
+				later := batch.DeepCopy()
+				tc.since(later)
+				c.Write(later)
+			}
+			if tc.copy != nil {
+				tc.copy(batch)
+			}
+			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", func(v *events.ChangePodVerdict) { v.ChangePod = batch })); err != nil {
+				t.Fatal(err)
+			}
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Verdict != tc.want {
+				t.Errorf("verdict is %v", v)
+			}
+		})
+	}
+}
+
 func TestAConcurrentResultOfAPersonIsKept(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	c.BeforeNextPatch(func() {

@@ -138,9 +138,9 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 		percent string
 		limit   perPod
 	}{
-		// Six writes and two reads are necessary. A slow machine repeats more wake-ups,
-		// and each repetition is a read.
-		"one by one":         {"", perPod{writes: 6.8, reads: 4}},
+		// Six writes are necessary. A slow machine repeats more wake-ups, and each repetition is a
+		// read.
+		"one by one":         {"", perPod{writes: 6.8, reads: 2}},
 		"in batches of 10 %": {"10", perPod{writes: 2.1, reads: 1.1}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -81,7 +81,7 @@ func newFlood(t *testing.T, releases, batches int) *flood {
 		for n := range batches {
 			c := batch()
 			c.Namespace, c.Name = floodNamespace, fmt.Sprintf("%s--%d", owner.Name, n)
-			c.UID, c.Spec.ChangeWorkloadID = types.UID(c.Name), owner.Name
+			c.UID, c.ResourceVersion, c.Spec.ChangeWorkloadID = types.UID(c.Name), "1", owner.Name
 			if err := f.client.Tracker().Add(c); err != nil {
 				t.Fatal(err)
 			}

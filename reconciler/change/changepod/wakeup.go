@@ -30,10 +30,14 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owne
 	if !due {
 		return next, nil
 	}
-	event, err := events.New(events.ChangePodReady{
+	data := events.ChangePodReady{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
 		Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: d.WakeStage,
-	})
+	}
+	if needed { // function submit writes the intent of the call
+		data.ChangePod = c
+	}
+	event, err := events.New(data)
 	if err != nil {
 		return 0, controller.NewPermanentError(err)
 	}
