@@ -1,6 +1,9 @@
 package budget
 
 import (
+	"strconv"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -8,9 +11,10 @@ import (
 var batchJob = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 // jobReplicas returns how many pods a Job with this parallelism wants: none while it is
-// suspended, and no more than the completions that are left. Without completions the
-// parallelism counts until the Job ends: the number of active pods falls with each
-// deletion, so a budget that followed it would allow the deletion of all.
+// suspended, and no more than the completions that are left: those of indexes that failed
+// are not, because these indexes get no more pods. Without completions the parallelism
+// counts until the Job ends: the number of active pods falls with each deletion, so a
+// budget that followed it would allow the deletion of all.
 func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	if suspended, _, err := unstructured.NestedBool(o.Object, "spec", "suspend"); err == nil && suspended {
 		return 0
@@ -23,5 +27,29 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	if err != nil {
 		return parallelism
 	}
-	return min(parallelism, max(completions-succeeded, 0))
+	failed, _, _ := unstructured.NestedString(o.Object, "status", "failedIndexes") // another type is no value
+	return min(parallelism, max(completions-succeeded-countIndexes(failed, completions), 0))
+}
+
+// countIndexes returns how many indexes below completions a text has: numbers and ranges in
+// increasing order, such as "1,3-5". It returns 0 for an invalid text. (After completions is
+// lowered, the text still has higher indexes until the controller of Jobs removes them.)
+func countIndexes(text string, completions int64) int64 {
+	if text == "" {
+		return 0
+	}
+	var count int64
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, errFrom := strconv.ParseInt(first, 10, 32)
+		to, errTo := strconv.ParseInt(last, 10, 32)
+		if errFrom != nil || errTo != nil || from > to {
+			return 0
+		}
+		count += max(min(to, completions-1)-from+1, 0)
+	}
+	return count
 }

@@ -21,6 +21,14 @@ func TestTheReplicasOfAJob(t *testing.T) {
 		"suspended":                                 {map[string]any{"parallelism": int64(5), "suspend": true}, nil, 0},
 		"not suspended":                             {map[string]any{"parallelism": int64(5), "suspend": false}, nil, 5},
 		"a work queue of which a pod has succeeded": {map[string]any{"parallelism": int64(5)}, map[string]any{"succeeded": int64(1), "active": int64(2)}, 5},
+		"indexes have failed and the others are left": {map[string]any{"parallelism": int64(5), "completions": int64(8), "completionMode": "Indexed", "backoffLimitPerIndex": int64(1)},
+			map[string]any{"succeeded": int64(2), "failedIndexes": "1,3-5"}, 2},
+		"indexes have failed and more than the parallelism are left": {map[string]any{"parallelism": int64(5), "completions": int64(20)},
+			map[string]any{"failedIndexes": "1,3-5"}, 5},
+		"all indexes have succeeded or failed": {map[string]any{"parallelism": int64(5), "completions": int64(3)},
+			map[string]any{"succeeded": int64(1), "failedIndexes": "0,2"}, 0},
+		"failed indexes that are invalid": {map[string]any{"parallelism": int64(5), "completions": int64(5)},
+			map[string]any{"succeeded": int64(1), "failedIndexes": "some"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
@@ -32,5 +40,32 @@ func TestTheReplicasOfAJob(t *testing.T) {
 				t.Fatalf("got %+v, %v, want %d", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestHowManyIndexesATextHas(t *testing.T) {
+	for text, want := range map[string]int64{
+		"":                   0,
+		"0":                  1,
+		"1,3-5":              4,
+		"0-9":                10,
+		"3-3,7":              2,
+		"8-12":               2, // completions is 10
+		"12-14":              0,
+		"2147483647":         0,
+		"1,99999999999":      0,
+		"a":                  0,
+		"1,b":                0,
+		"1,,3":               0,
+		"1-":                 0,
+		"-1":                 0,
+		"5-3":                0,
+		"1-3-5":              0,
+		"1, 3":               0,
+		"0-9223372036854775": 0,
+	} {
+		if got := countIndexes(text, 10); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
 	}
 }
