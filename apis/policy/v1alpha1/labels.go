@@ -9,7 +9,7 @@ const (
 	// value ProtectAlways or ProtectCascading.
 	DeleteProtectionLabel = "policy.kruise.io/delete-protection"
 	// ProtectAlways denies every deletion, except those that follow from the deletion of
-	// the workload or namespace of the object.
+	// the workload or namespace of the object. It does not deny the eviction of a pod.
 	ProtectAlways = "Always"
 	// ProtectCascading is equivalent to DisableCascadingDeletionLabel.
 	ProtectCascading = "Cascading"

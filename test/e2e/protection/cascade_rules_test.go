@@ -142,6 +142,15 @@ func TestDeleteProtectionAlways(t *testing.T) {
 	n.run(t, "delete", "deployment", "web", "--timeout=60s")
 	n.run(t, "label", "service", "web", deleteProtectionLabel+"-")
 	n.run(t, "delete", "service", "web")
+
+	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {`+deleteProtectionLabel+`: Always}}, spec: {nodeSelector: {nowhere: "true"},
+ containers: [{name: sleep, image: busybox}]}}`)
+	n.checkDenied(t, "protected from every deletion", "delete", "pod", "web")
+	// The object of an eviction does not have the labels of the pod.
+	if err := n.evict(t, connect(t), "web"); err != nil {
+		t.Errorf("the eviction: %v", err)
+	}
+	n.run(t, "wait", "--for=delete", "pod/web", "--timeout=60s")
 }
 
 // Objects without the label are deleted, and so are kinds that the label does
