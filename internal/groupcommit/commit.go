@@ -34,6 +34,19 @@ func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.Names
 	return m
 }
 
+// runAndEnd runs the commit and ends all calls of the group. It passes a panic on to the
+// callers, where an HTTP server recovers it. In this goroutine it would end the process.
+func (m *commit[O, R, A]) runAndEnd() {
+	defer func() {
+		p := recover()
+		for _, waits := range m.all {
+			waits.panicked = p
+			close(waits.done)
+		}
+	}()
+	m.run()
+}
+
 // run answers all calls of the group.
 func (m *commit[O, R, A]) run() {
 	defer func() { m.options.Observe(m.outcome) }()

@@ -28,13 +28,15 @@ func New[O metav1.Object, R, A any](store Store[O], decide Decide[O, R, A], opti
 	}
 }
 
-// call is one waiting request. Its answer is set before done is closed.
+// call is one waiting request. Its answer, error or panic is set before done is closed.
 type call[R, A any] struct {
 	ctx     context.Context
 	request R
 	answer  A
 	err     error
-	done    chan struct{}
+	// panicked is the value of a panic during the commit, or nil.
+	panicked any
+	done     chan struct{}
 }
 
 // queue has the requests for one object. One group is committed at a time, while
@@ -56,6 +58,8 @@ type queue[O metav1.Object, R, A any] struct {
 // the deadline at the latest. If the deadline has passed when Do returns, the client of the caller
 // ignores the answer, and the caller can undo the request.
 //
+// Do panics if the decision or the store did.
+//
 // Errors other than ErrDeadline and ErrQueueFull are those of the API server, such
 // as NotFound.
 func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, request R) (A, error) {
@@ -64,6 +68,9 @@ func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, r
 		return waits.answer, ErrQueueFull
 	}
 	<-waits.done
+	if waits.panicked != nil {
+		panic(waits.panicked)
+	}
 	return waits.answer, waits.err
 }
 
@@ -98,11 +105,7 @@ func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 		if group == nil {
 			return
 		}
-		m := newCommit(c, key, l, group)
-		m.run()
-		for _, waits := range m.all {
-			close(waits.done)
-		}
+		newCommit(c, key, l, group).runAndEnd()
 	}
 }
 

@@ -381,6 +381,43 @@ func TestAPermanentErrorIsReturned(t *testing.T) {
 	})
 }
 
+func TestATransientErrorIsReturnedAtOnceIfTheCallersRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		w.fail = func(int) (error, bool) { return apierrs.NewInternalError(errors.New("etcd")), false }
+		c, start := newReplica(w, Options{ReturnErrors: true}), time.Now()
+		if _, err := c.Do(within(t, 5*time.Second), key, "a"); !apierrs.IsInternalError(err) || time.Since(start) > time.Second {
+			t.Errorf("got %v after %s", err, time.Since(start))
+		}
+	})
+}
+
+// In the goroutine of the commit a panic would end the process.
+func TestAPanicReachesItsCallersAndTheNextRequestIsDecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(5)
+		w.fail = func(swap int) (error, bool) {
+			if swap == 1 {
+				panic("first swap")
+			}
+			return nil, false
+		}
+		c := newReplica(w, Options{})
+		func() {
+			defer func() {
+				if p := recover(); p != "first swap" {
+					t.Errorf("panic is %v", p)
+				}
+			}()
+			_, err := c.Do(within(t, 5*time.Second), key, "a")
+			t.Errorf("no panic, error %v", err)
+		}()
+		if in, err := c.Do(within(t, 5*time.Second), key, "b"); err != nil || !in {
+			t.Errorf("the next request: %v, %v", in, err)
+		}
+	})
+}
+
 func TestTheNumberOfWaitingRequestsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(100)
