@@ -152,6 +152,7 @@ func TestAVersionThatIsNotThatOfTheTemplateDoesNotStopRollbacks(t *testing.T) {
 		}
 	}
 	missed := func(w *fixture) {
+		w.answers = false
 		w.edit(func(u *unstructured.Unstructured) { template(u, "v3", "metadata", "annotations", builder.Marker) })
 	}
 	defaulted := func(w *fixture) {
