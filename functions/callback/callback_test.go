@@ -199,7 +199,7 @@ func TestAVerdictIsStoredInTheInboxIfTheBrokerIsSlow(t *testing.T) {
 		Change: h.Change, Server: ft.NewClients(h.Cluster, clock), Broker: slow, Signer: ft.Keys(), Clock: clock, Meter: noop.Meter{},
 	})
 	expect(t, h.post(batchCallback("n")), http.StatusOK)
-	if timeout <= 0 || timeout > 6*time.Second || len(h.inbox()) != 1 {
+	if timeout <= 0 || timeout > 4*time.Second || len(h.inbox()) != 1 {
 		t.Errorf("timeout of the delivery is %s, the inbox has %d entries", timeout, len(h.inbox()))
 	}
 }
