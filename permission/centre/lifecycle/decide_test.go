@@ -205,20 +205,23 @@ func TestARevokedApplicationSaysThatAnotherOneKeepsItsGrant(t *testing.T) {
 func TestAnApplicationIsUnlistedWhenItsPodOrAddressesAreMissing(t *testing.T) {
 	existing := map[string][]string{"here": {"10.0.0.1", "fd00::1"}, "starting": nil}
 	for name, tc := range map[string]struct {
-		uid  string
-		ips  []string
-		age  time.Duration
-		want bool
+		uid         string
+		ips         []string
+		hostNetwork bool
+		age         time.Duration
+		want        bool
 	}{
-		"a pod that is not listed":      {"deleted", []string{"10.0.0.9"}, time.Hour, true},
-		"a new pod that is not listed":  {"deleted", []string{"10.0.0.9"}, time.Minute, false},
-		"a pod with the same addresses": {"here", []string{"10.0.0.1", "fd00::1"}, time.Hour, false},
-		"a pod with another address":    {"here", []string{"10.0.0.2"}, time.Hour, true},
-		"a pod that lost one address":   {"here", []string{"10.0.0.1"}, time.Hour, true},
-		"a pod without addresses":       {"starting", []string{"10.0.0.3"}, time.Hour, false},
+		"a pod that is not listed":                            {"deleted", []string{"10.0.0.9"}, false, time.Hour, true},
+		"a new pod that is not listed":                        {"deleted", []string{"10.0.0.9"}, false, time.Minute, false},
+		"a pod with the same addresses":                       {"here", []string{"10.0.0.1", "fd00::1"}, false, time.Hour, false},
+		"a pod with another address":                          {"here", []string{"10.0.0.2"}, false, time.Hour, true},
+		"a pod that lost one address":                         {"here", []string{"10.0.0.1"}, false, time.Hour, true},
+		"a pod without addresses":                             {"starting", []string{"10.0.0.3"}, false, time.Hour, false},
+		"a pod with hostNetwork whose node became dual-stack": {"here", []string{"10.0.0.1"}, true, time.Hour, false},
+		"a pod with hostNetwork that is not listed":           {"deleted", []string{"10.0.0.9"}, true, time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips}, Created: t0.Add(-tc.age)}
+			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips, HostNetwork: tc.hostNetwork}, Created: t0.Add(-tc.age)}
 			if got := Unlisted(a, existing, t0); got != tc.want {
 				t.Errorf("got %v", got)
 			}

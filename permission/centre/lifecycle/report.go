@@ -53,13 +53,14 @@ func ValidatePodReport(r api.PodReport, now time.Time) error {
 }
 
 // Unlisted reports whether the pod of an application, or its addresses, are
-// missing in the list of existing pods.
+// missing in the list of existing pods. The addresses of a pod with hostNetwork are those of its
+// node, which can get another one, and its grants are for the node.
 func Unlisted(a store.Application, existing map[string][]string, observed time.Time) bool {
 	if began := observed.Add(-reportGracePeriod); a.Created.After(began) || a.AttemptBegan.After(began) {
 		return false
 	}
 	ips, exists := existing[a.Request.PodUID]
-	return !exists || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
+	return !exists || !a.Request.HostNetwork && len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
 }
 
 // ApplyPodReport revokes the applications of pods that do not exist. If they are too many, it
