@@ -2,6 +2,7 @@ package centre
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -143,6 +144,21 @@ func TestANodeScopedGrantIsRevokedWithTheLastPod(t *testing.T) {
 		if grants := len(w.double.Stats().Current); grants != 0 {
 			t.Errorf("the provider has %d grants after the last pod, want 0", grants)
 		}
+	})
+}
+
+// A node of AWS has an InternalIP for each address of its network interfaces.
+func TestAPodOfANodeWithManyAddressesGetsANodeScopedGrant(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(nodeScoped, "web", "db")
+		r := onNode(1)
+		for n := range 255 {
+			r.NodeIPs = append(r.NodeIPs, fmt.Sprintf("2001:db8:ffff:ffff:ffff:ffff:ffff:%x", 0x1000+n))
+		}
+		a := w.waitForState(w.request(r).ID, api.Granted)
+		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+		w.waitForState(a.ID, api.Revoked)
 	})
 }
 

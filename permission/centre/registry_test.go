@@ -143,7 +143,7 @@ func TestAnInvalidRequestNamesTheField(t *testing.T) {
 		"pod without address":        {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web"}, "podIPs"},
 		"name as address":            {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"localhost"}}, "podIPs[0]"},
 		"too many pod addresses":     {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: make([]string, 5)}, "podIPs"},
-		"too many node addresses":    {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"10.0.0.1"}, NodeIPs: make([]string, 9)}, "nodeIPs"},
+		"too many node addresses":    {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"10.0.0.1"}, NodeIPs: make([]string, 257)}, "nodeIPs"},
 		"revoke without a cluster":   {"/v1/applications/revoke", api.RevokeRequest{PodUID: "u"}, "cluster"},
 		"revoke without a pod":       {"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1"}, "podUID"},
 	} {

@@ -42,6 +42,10 @@ func (s *Server) createApplication(c echo.Context) error {
 	return c.JSON(map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[outcome], shown)
 }
 
+// maxNodeIPs is the maximum number of addresses of a node. Some cloud providers report every
+// address of its network interfaces, so that a node has dozens.
+const maxNodeIPs = 256
+
 func validateRequest(r api.ApplicationRequest) error {
 	for _, f := range []struct{ name, value string }{
 		{"cluster", r.Cluster}, {"namespace", r.Namespace}, {"pod", r.Pod}, {"podUID", r.PodUID}, {"set", r.Set},
@@ -55,7 +59,7 @@ func validateRequest(r api.ApplicationRequest) error {
 		ips     []string
 		minimum int
 		maximum int
-	}{{"podIPs", r.PodIPs, 1, 4}, {"nodeIPs", r.NodeIPs, 0, 8}} {
+	}{{"podIPs", r.PodIPs, 1, 4}, {"nodeIPs", r.NodeIPs, 0, maxNodeIPs}} {
 		if len(f.ips) < f.minimum || len(f.ips) > f.maximum {
 			return badRequest(f.name, fmt.Sprintf("must have %d to %d addresses", f.minimum, f.maximum))
 		}
