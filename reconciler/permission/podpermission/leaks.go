@@ -52,6 +52,9 @@ func (l *leakTracker) refresh(ctx context.Context, centre ApplicationLister, clu
 	}
 	byIP := map[string]api.Application{}
 	for _, app := range all {
+		if app.HostNetwork {
+			continue // its permissions are node-scoped, and all pods with hostNetwork of the node have its address
+		}
 		for _, ip := range app.PodIPs {
 			byIP[ip] = app
 		}

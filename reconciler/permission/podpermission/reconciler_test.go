@@ -3,6 +3,7 @@ package podpermission
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +270,39 @@ func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
 	w.reconcile(t)
 	if _, holders := w.leaks.counts(); holders != 0 {
 		t.Errorf("%d holders after the revocation", holders)
+	}
+}
+
+// leakedApplications lists leaked applications.
+type leakedApplications []api.Application
+
+func (l leakedApplications) List(context.Context, url.Values) ([]api.Application, error) {
+	return l, nil
+}
+
+// All pods with hostNetwork of a node have its address. The permissions of such a pod are for the node.
+func TestALeakOfAPodWithHostNetworkIsNotReportedAtOtherPodsOfItsNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hostNetwork bool
+		want        int64
+	}{
+		"a pod with hostNetwork":    {true, 0},
+		"a pod without hostNetwork": {false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, pod(), nil)
+			leaked := api.Application{ID: "app", ApplicationRequest: api.ApplicationRequest{Namespace: "shop", Pod: "old", PodUID: "old", PodIPs: []string{"10.0.0.1"}, HostNetwork: tc.hostNetwork}}
+			if err := w.leaks.refresh(t.Context(), leakedApplications{leaked}, "default"); err != nil {
+				t.Fatal(err)
+			}
+			w.reconcile(t)
+			if addresses, holders := w.leaks.counts(); addresses != tc.want || holders != tc.want {
+				t.Errorf("%d addresses, %d holders, want %d", addresses, holders, tc.want)
+			}
+			if events := w.events(); strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != int(tc.want) {
+				t.Errorf("events %q, want %d", events, tc.want)
+			}
+		})
 	}
 }
 
