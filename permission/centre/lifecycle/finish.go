@@ -66,14 +66,18 @@ func (t *txn) endStep(before, g store.Grant) error {
 
 // failOverdue ends attempts of a provider whose breaker is open. It ends an attempt if both the
 // attempt and the outage have lasted for retry.pollTimeoutSeconds. The time that a grant waits for
-// the rate limit does not count.
+// the rate limit does not count, also not for that of another replica, which may reach the
+// provider if this one does not.
 func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 	began := e.Clock.Now().Add(-seconds(p.Retry.PollTimeoutSeconds))
 	if down := e.Breaker.DownSince(p.Name); down.IsZero() || down.After(began) {
 		return nil
 	}
 	overdue, err := e.Store.View(ctx).OverdueGrants(p.Name, began, maxSteps)
-	if err != nil {
+	if err != nil || len(overdue) == 0 {
+		return err
+	}
+	if answered, err := e.Store.View(ctx).AnsweredSince(p.Name, began); err != nil || answered {
 		return err
 	}
 	for _, o := range overdue {

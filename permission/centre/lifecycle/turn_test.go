@@ -74,6 +74,48 @@ func TestAGrantThatWaitsForTheProviderFailsOnlyWhenTheProviderIsDownTooLong(t *t
 	}
 }
 
+// The breaker is that of one replica. Grants also wait for the rate limit of the others.
+func TestAGrantThatWaitsFailsOnlyIfNoReplicaGotAnAnswer(t *testing.T) {
+	const timeout, waited, down = 10 * time.Minute, 30 * time.Minute, 20 * time.Minute
+	for name, tc := range map[string]struct {
+		outcome  provider.Outcome
+		answered time.Duration // before the check
+		want     api.State
+	}{
+		"another replica was granted a permission":     {provider.Done, 9 * time.Minute, api.Requested},
+		"another replica was denied one":               {provider.Denied, 9 * time.Minute, api.Requested},
+		"the last answer is older than the timeout":    {provider.Done, 11 * time.Minute, api.Failed},
+		"the call of the other replica failed as well": {provider.Failed, 9 * time.Minute, api.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, tc.outcome)
+			f.updateProvider(func(p *api.Provider) { p.Retry.PollTimeoutSeconds = timeout.Seconds() })
+			var waiting string
+			for n := range 2 {
+				a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: fmt.Sprint(n), PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}, Set: "web"}, "server")
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiting = a.ID
+				f.clock.Step(time.Millisecond)
+			}
+			f.clock.Step(waited - tc.answered)
+			if ran, err := f.RunStep(t.Context(), "double"); !ran || err != nil {
+				t.Fatalf("ran %t, %v", ran, err)
+			}
+			f.clock.Step(tc.answered)
+			f.Breaker = openBreaker{noLimits{f.clock}, f.clock.Now().Add(-down)}
+			if ran, err := f.RunStep(t.Context(), "double"); ran || err != nil {
+				t.Errorf("ran %t, %v", ran, err)
+			}
+			grants, err := f.Store.View(t.Context()).Grants(waiting)
+			if err != nil || len(grants) != 1 || grants[0].State != tc.want {
+				t.Errorf("the grants that wait are %+v, %v, want %s", grants, err, tc.want)
+			}
+		})
+	}
+}
+
 // The provider decides in time, but the first call was late.
 func TestTheTimeInTheQueueIsNotThatOfTheDecision(t *testing.T) {
 	f := newSetsFixture(t, provider.Pending)

@@ -83,3 +83,9 @@ func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Gran
 	return v.grants("SELECT "+grantColumns+` FROM grants WHERE provider = ? AND due > 0 AND lease = '' AND began < ? AND state IN ('Requested', 'Applying')
 		AND EXISTS (SELECT 1 FROM applications WHERE id = grants.application AND going = 0) ORDER BY due LIMIT ?`, provider, micros(began), limit)
 }
+
+// AnsweredSince reports whether a provider has granted or denied a permission since a time.
+func (v View) AnsweredSince(provider string, since time.Time) (bool, error) {
+	answered, err := v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state IN ('Granted', 'Denied') AND since >= ? LIMIT 1", provider, micros(since))
+	return len(answered) > 0, err
+}
