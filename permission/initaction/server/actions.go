@@ -57,7 +57,7 @@ func (c *call) prepare(ctx context.Context) error {
 // applicationRequest returns the request for a set. The fields of the pod are read from
 // the API server.
 func (c *call) applicationRequest(ctx context.Context, set string) (api.ApplicationRequest, error) {
-	node, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
+	node, err := c.nodes.get(ctx, c.pod.Spec.NodeName, c.pod.Status.HostIP)
 	if err != nil {
 		return api.ApplicationRequest{}, err
 	}

@@ -104,7 +104,7 @@ func (s *server) sourceIPs(ctx context.Context, pod *corev1.Pod) ([]string, erro
 	if !pod.Spec.HostNetwork {
 		return ips, nil
 	}
-	node, err := s.nodes.get(ctx, pod.Spec.NodeName)
+	node, err := s.nodes.get(ctx, pod.Spec.NodeName, pod.Status.HostIP)
 	return slices.Concat(ips, node.addresses, node.gateways), err
 }
 

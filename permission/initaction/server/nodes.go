@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// nodeTTL is how long a node's addresses are cached.
+// nodeTTL is how long a node's addresses are cached. A node that is created again under its name
+// has others: see nodeCache.get.
 const nodeTTL = 5 * time.Minute
 
 // nodeCache reads the addresses of nodes, for node-scoped providers and for pods
@@ -30,15 +32,22 @@ type node struct {
 	// gateways are the first addresses of the node's pod CIDRs: the addresses of the
 	// node's bridge, from which processes of the node reach pods of the node.
 	gateways []string
+	// readFor is the hostIP for which it was read.
+	readFor string
 }
 
 func newNodes(kube kubernetes.Interface, c clock.Clock) *nodeCache {
 	return &nodeCache{kube, utilcache.NewExpiringWithClock(c)}
 }
 
-func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
-	if cached, ok := n.cache.Get(name); ok {
-		return cached.(node), nil
+// get returns a node. It reads it again if hostIP, the address of the node in the status of a pod,
+// is not among the cached addresses, unless they were read for it: the address can be one of another
+// type.
+func (n *nodeCache) get(ctx context.Context, name, hostIP string) (node, error) {
+	if entry, ok := n.cache.Get(name); ok {
+		if cached := entry.(node); hostIP == "" || hostIP == cached.readFor || slices.Contains(cached.addresses, hostIP) {
+			return cached, nil
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiServerTimeout)
 	defer cancel()
@@ -46,7 +55,7 @@ func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
 	if err != nil {
 		return node{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	var result node
+	result := node{readFor: hostIP}
 	for _, a := range object.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			result.addresses = append(result.addresses, a.Address)

@@ -114,7 +114,7 @@ func TestReplicasAreTheReadyEndpoints(t *testing.T) {
 func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 	whole := newPod(func(p *corev1.Pod) {
 		p.Spec.Containers = []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "A", Value: "large"}}}}
-		p.Spec.ServiceAccountName, p.Spec.HostNetwork = "web", true
+		p.Spec.ServiceAccountName, p.Spec.HostNetwork, p.Status.HostIP = "web", true, "192.0.2.1"
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: podmeta.ConditionAuthorized, Reason: "R"}}
 	})
 	raw, err := trimPod(whole)
@@ -127,7 +127,7 @@ func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 	}
 	view := func(p *corev1.Pod) []any {
 		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isDeletedOrCompleted(p), p.Labels[podmeta.Label],
-			p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
+			p.Spec.NodeName, p.Status.HostIP, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
 	}
 	if diff := cmp.Diff(view(whole), view(p)); diff != "" {
 		t.Error(diff)

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktest "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -125,6 +126,53 @@ func TestAPodWithHostNetworkMayCallFromTheAddressesOfItsNode(t *testing.T) {
 	if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Reason != "SourceAddressMismatch" {
 		t.Errorf("without hostNetwork: %d %+v", status, a)
 	}
+}
+
+// An address that is not that of the node any more may be that of another node.
+func TestThePodOfARecreatedNodeRequestsPermissionsForItsAddress(t *testing.T) {
+	on := func(hostIP string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.HostIP = hostIP }
+	}
+	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(on("192.0.2.1"))) // a constant clock: the node stays in the cache
+	reads := func() (n int) {
+		for _, a := range w.kube.Actions() {
+			if a.GetVerb() == "get" && a.GetResource().Resource == "nodes" {
+				n++
+			}
+		}
+		return n
+	}
+	expect := func(token, address string, wantReads int) {
+		t.Helper()
+		if status, a := w.authorize(token, orders); a.State != protocol.Granted {
+			t.Fatalf("%d %+v", status, a)
+		}
+		if got := w.centre.requests[len(w.centre.requests)-1].NodeIPs; !slices.Equal(got, []string{address}) || reads() != wantReads {
+			t.Errorf("requested for %v after %d reads of the node, want %s after %d", got, reads(), address, wantReads)
+		}
+	}
+	addPod := func(name, hostIP string) {
+		w.tokens[name] = bound(name, name)
+		w.updatePod(newPod(func(p *corev1.Pod) { p.Name, p.UID, p.Status.HostIP = name, types.UID(name), hostIP }))
+	}
+	expect("pod", "192.0.2.1", 1)
+	node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Addresses[0].Address = "192.0.2.2"
+	if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.kube.ClearActions()
+	addPod("recreated", "192.0.2.2")
+	expect("recreated", "192.0.2.2", 1)
+	addPod("same-node", "192.0.2.2")
+	expect("same-node", "192.0.2.2", 1)
+	addPod("without-host-ip", "")
+	expect("without-host-ip", "192.0.2.2", 1)
+	addPod("external", "203.0.113.1") // the address of its node has another type
+	expect("external", "192.0.2.2", 2)
 }
 
 func asJSON(t *testing.T, v any) string {

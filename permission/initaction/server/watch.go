@@ -141,7 +141,7 @@ func trimPod(obj any) (any, error) {
 		trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
 	}
 	trimmed.Spec.NodeName, trimmed.Spec.HostNetwork, trimmed.Spec.ServiceAccountName = p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName
-	trimmed.Status.Phase, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.PodIP, p.Status.PodIPs
+	trimmed.Status.Phase, trimmed.Status.HostIP, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.HostIP, p.Status.PodIP, p.Status.PodIPs
 	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
 		trimmed.Status.Conditions = []corev1.PodCondition{*c}
 	}
