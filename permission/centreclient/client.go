@@ -26,11 +26,11 @@ const (
 	timeout = 10 * time.Second
 	// reportTimeout bounds the report of one page of 5000 pods.
 	reportTimeout = time.Minute
-	// maxResponse is the size limit of a response in bytes: 500 applications of some
-	// KiB each.
+	// maxResponse is the size limit of a response in bytes: 100 applications of up to 80 KiB, which
+	// 50 permissions with long messages have.
 	maxResponse = 8 << 20
 	// pageSize is how many applications one list call requests.
-	pageSize = 500
+	pageSize = 100
 )
 
 // Options configure a Client.
@@ -147,9 +147,12 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 		return out, fmt.Errorf("call the permission centre: %w", withoutURL(err))
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	if err != nil {
 		return out, fmt.Errorf("read the response of the permission centre: %w", withoutURL(err))
+	}
+	if len(raw) > maxResponse {
+		return out, fmt.Errorf("the response of the permission centre has more than %d MiB", maxResponse>>20)
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return out, statusError(res, raw)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,44 @@ func TestListReadsAllPages(t *testing.T) {
 	all, err := c.ListByPod(t.Context(), "shop", "uid")
 	if err != nil || len(all) != 2 || all[1].ID != "b" {
 		t.Errorf("%+v %v", all, err)
+	}
+}
+
+func TestListReadsApplicationsOfLargeSets(t *testing.T) {
+	const applications = 500
+	permissions := make([]api.ApplicationPermission, 50)
+	for i := range permissions {
+		permissions[i] = api.ApplicationPermission{Permission: fmt.Sprintf("orders-db-%d", i), Provider: "mysql-production", Owner: "team-databases",
+			State: api.Leaked, Reason: "ProviderUnreachable", Message: strings.Repeat("m", 200), Calls: 10, Since: time.Unix(1_700_000_000, 0).UTC()}
+	}
+	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		if err != nil {
+			t.Error(err)
+		}
+		first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // 0 on the first page
+		end := min(first+limit, applications)
+		var list api.ApplicationList
+		for i := first; i < end; i++ {
+			list.Items = append(list.Items, api.Application{ID: strconv.Itoa(i), Permissions: permissions})
+		}
+		if end < applications {
+			list.Continue = strconv.Itoa(end)
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	all, err := c.List(t.Context(), url.Values{"state": {"Leaked"}})
+	if err != nil || len(all) != applications || all[applications-1].ID != "499" {
+		t.Errorf("%d applications, %v, want %d", len(all), err, applications)
+	}
+}
+
+func TestTheErrorForAResponseThatIsTooLargeSaysSo(t *testing.T) {
+	c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"items":[]%s}`, strings.Repeat(" ", maxResponse))
+	})
+	if _, err := c.List(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "more than 8 MiB") {
+		t.Errorf("%v", err)
 	}
 }
 
