@@ -18,6 +18,7 @@ func TestACopyIsPartOfAnEventOnlyIfItIsSmall(t *testing.T) {
 		"one pod":                     {1, "", true},
 		"one pod and a long message":  {1, strings.Repeat("a", MaxText), true},
 		"many pods":                   {100, "", false},
+		"many pods, long message":     {100, strings.Repeat("a", MaxText), false},
 		"one pod, message is escaped": {1, strings.Repeat("\x01", MaxText), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +37,8 @@ func TestACopyIsPartOfAnEventOnlyIfItIsSmall(t *testing.T) {
 			}
 			if got, err := ParseChangePodVerdict(e); err != nil || (got.ChangePod != nil) != tc.want || got.Verdict != judged.Verdict {
 				t.Errorf("verdict is %+v, %v", got, err)
+			} else if !strings.Contains(tc.message, "\x01") && got.Message != tc.message {
+				t.Errorf("the message has %d of %d bytes", len(got.Message), len(tc.message))
 			}
 			if tc.message != "" {
 				return // a wake-up has none
@@ -51,5 +54,16 @@ func TestACopyIsPartOfAnEventOnlyIfItIsSmall(t *testing.T) {
 				t.Errorf("copy is %+v", got.ChangePod)
 			}
 		})
+	}
+}
+
+func TestOnlyAWholeChangePodOfFewPodsIsCopied(t *testing.T) {
+	for pods, want := range map[int]bool{0: false, 1: true, MaxCopiedPods: true, MaxCopiedPods + 1: false} {
+		p := &v1alpha1.ChangePod{Spec: v1alpha1.ChangePodSpec{PodInfos: make([]v1alpha1.PodSummary, pods)}}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "controller"}}
+		got := CopyOf(p)
+		if (got != nil) != want || want && len(got.ManagedFields) > 0 || len(p.ManagedFields) == 0 {
+			t.Errorf("%d pods: %+v", pods, got)
+		}
 	}
 }

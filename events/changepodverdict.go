@@ -107,6 +107,5 @@ func (d ChangePodVerdict) external() ExternalVerdict {
 func (d ChangePodVerdict) truncated(limit int) Data {
 	external := d.external().truncated(limit)
 	d.Message, d.PodResults = external.Message, external.PodResults
-	d.ChangePod = copyWithin(limit, d.ChangePod)
 	return d
 }

@@ -79,14 +79,15 @@ func Truncated[D Data](d D) (D, error) {
 	return fitting.(D), nil // truncated keeps the type
 }
 
-// fit validates data, and halves the limit of its messages until it fits into MaxData. JSON
-// escapes control characters with six bytes, so only the encoded size counts.
+// fit validates data, and drops its copy of a ChangePod, and then halves the limit of its messages,
+// until it fits into MaxData. JSON escapes control characters with six bytes, so only the encoded
+// size counts.
 func fit(d Data) (Data, []byte, error) {
 	d = d.truncated(MaxText)
 	if err := d.Validate(); err != nil {
 		return d, nil, err
 	}
-	for limit := MaxText; ; limit /= 2 {
+	for limit := MaxText; ; {
 		fitting := d.truncated(limit)
 		raw, err := marshal(fitting)
 		if err != nil {
@@ -97,6 +98,10 @@ func fit(d Data) (Data, []byte, error) {
 		}
 		if limit == 0 {
 			return d, nil, &TooLargeError{Size: len(raw)}
+		}
+		var had bool
+		if d, had = withoutCopy(d); !had {
+			limit /= 2
 		}
 	}
 }

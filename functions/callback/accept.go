@@ -143,7 +143,7 @@ func (r *receiver) deliverToBatch(ctx context.Context, v verdict, release releas
 	data := r.batchVerdict(v, release)
 	data.Name, data.UID = batch.Name, batch.UID
 	if v.data.Stage == v1alpha1.StagePre { // of stage POST, function verdict has the batch that it wrote
-		data.ChangePod = copyOf(batch)
+		data.ChangePod = events.CopyOf(batch)
 	}
 	return r.deliver(releasetrace.OfBatch(ctx, batch), data, release)
 }

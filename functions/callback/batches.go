@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 // nodeIndex is the index of ChangePods by order node.
@@ -64,10 +65,6 @@ func trim(obj any) (any, error) {
 	return trimmed(batch), nil
 }
 
-// maxCopiedPods is the largest number of pods of a batch that is cached as it is, because events
-// about it have a copy of it. It is about as many as fit into an event.
-const maxCopiedPods = 5
-
 // trimmed keeps only what the index and deliveries need, and of a batch that ended only its
 // name: this bounds the memory of a cluster with many batches. A late verdict of such a batch
 // is looked up at the API server. To trim a trimmed batch changes nothing.
@@ -78,8 +75,8 @@ func trimmed(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
 	if batch.Status.Phase == v1alpha1.BatchExecuteDone {
 		return out
 	}
-	if len(batch.Spec.PodInfos) <= maxCopiedPods {
-		return withoutManagedFields(batch)
+	if whole := events.CopyOf(batch); whole != nil {
+		return whole // events about it have a copy
 	}
 	out.OwnerReferences = batch.OwnerReferences
 	if value, traced := batch.Annotations[v1alpha1.TraceparentAnnotation]; traced {
@@ -90,20 +87,6 @@ func trimmed(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
 		out.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: start.EarlierNodes}}
 	}
 	return out
-}
-
-// copyOf returns the copy of a batch for an event about it; nil if it is trimmed or large.
-func copyOf(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
-	if n := len(batch.Spec.PodInfos); n == 0 || n > maxCopiedPods {
-		return nil
-	}
-	return withoutManagedFields(batch)
-}
-
-func withoutManagedFields(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
-	out := *batch
-	out.ManagedFields = nil
-	return &out
 }
 
 var errNotChangePod = errors.New("the object is not a ChangePod")

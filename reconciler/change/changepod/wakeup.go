@@ -35,7 +35,7 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owne
 		Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: d.WakeStage,
 	}
 	if needed { // function submit writes the intent of the call
-		data.ChangePod = c
+		data.ChangePod = events.CopyOf(c)
 	}
 	event, err := events.New(data)
 	if err != nil {
