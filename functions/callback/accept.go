@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -156,7 +157,7 @@ func (r *receiver) deliver(ctx context.Context, data verdictData, release releas
 	if err != nil {
 		return resultMalformed, errors.Join(errMalformed, err)
 	}
-	deliverCtx, cancel := context.WithTimeout(ctx, deliverTimeout)
+	deliverCtx, cancel := context.WithTimeout(ctx, deliveryTime(ctx))
 	defer cancel()
 	if err = r.Signer.Sign(deliverCtx, &e); err == nil {
 		err = r.Broker.Deliver(deliverCtx, e)
@@ -166,6 +167,15 @@ func (r *receiver) deliver(ctx context.Context, data verdictData, release releas
 	}
 	logging.FromContext(ctx).Warnw("A verdict was not delivered to the Broker; storing it in the inbox", "id", data.ID(), "error", err)
 	return r.store(ctx, resultInbox, data, release)
+}
+
+// deliveryTime is how long a delivery may take: deliverTimeout, and at most half of the time that is
+// left for the request, so that the verdict can be stored in the inbox after it.
+func deliveryTime(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(deliverTimeout, time.Until(deadline)/2)
+	}
+	return deliverTimeout
 }
 
 // storeEarly stores a verdict for an unknown node in the inbox. Its id is based on the

@@ -30,7 +30,7 @@ const (
 	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers after
 	// function verdict did: about a second with a cold start, and seconds on a busy cluster. A
 	// shorter timeout would add the load of the inbox while the verdict is still stored. The
-	// server waits 6 s for the answer, so two are left for the inbox.
+	// server waits 6 s for the answer.
 	deliverTimeout = 4 * time.Second
 	// requestTimeout limits the handling of a request. The server disconnects after
 	// 6 s and ignores the answer, but the attempts continue to save the verdict.
