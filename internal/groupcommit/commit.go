@@ -2,6 +2,8 @@ package groupcommit
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
+
+// Panic is the value with which Do panics.
+type Panic struct {
+	// Value is the value of the panic in the decision or the store.
+	Value any
+	// Stack is where it happened.
+	Stack []byte
+}
+
+// String is what a server logs when it recovers.
+func (p *Panic) String() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
 
 // commit is the commit of one group.
 type commit[O metav1.Object, R, A any] struct {
@@ -38,9 +51,12 @@ func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.Names
 // callers, where an HTTP server recovers it. In this goroutine it would end the process.
 func (m *commit[O, R, A]) runAndEnd() {
 	defer func() {
-		p := recover()
+		var panicked *Panic
+		if p := recover(); p != nil {
+			panicked = &Panic{p, debug.Stack()}
+		}
 		for _, waits := range m.all {
-			waits.panicked = p
+			waits.panicked = panicked
 			close(waits.done)
 		}
 	}()
@@ -127,6 +143,9 @@ func (m *commit[O, R, A]) read(ctx context.Context) bool {
 // failed answers the group with a permanent error, and with ReturnErrors with any. After a
 // transient error it is unknown whether the write succeeded; the next live read shows it.
 func (m *commit[O, R, A]) failed(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false // the time of one call is over: it is dropped, and the others are tried again
+	}
 	if m.options.ReturnErrors || permanent(err) {
 		m.queue.written = false
 		for _, waits := range m.group {

@@ -34,8 +34,8 @@ type call[R, A any] struct {
 	request R
 	answer  A
 	err     error
-	// panicked is the value of a panic during the commit, or nil.
-	panicked any
+	// panicked is the panic of the commit, or nil.
+	panicked *Panic
 	done     chan struct{}
 }
 
@@ -58,7 +58,7 @@ type queue[O metav1.Object, R, A any] struct {
 // the deadline at the latest. If the deadline has passed when Do returns, the client of the caller
 // ignores the answer, and the caller can undo the request.
 //
-// Do panics if the decision or the store did.
+// Do panics with a *Panic if the decision or the store did.
 //
 // Errors other than ErrDeadline and ErrQueueFull are those of the API server, such
 // as NotFound.

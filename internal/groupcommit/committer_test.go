@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -392,6 +393,27 @@ func TestATransientErrorIsReturnedAtOnceIfTheCallersRetry(t *testing.T) {
 	})
 }
 
+func TestTheEndOfTheTimeOfOneCallDoesNotEndTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(5)
+		w.delay = time.Second
+		c := newReplica(w, Options{ReturnErrors: true, Margin: time.Millisecond})
+		c.queues[key] = &queue[*corev1.ConfigMap, string, bool]{arrived: make(chan struct{}, 1), size: 2} // so that it waits for both
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Do(within(t, 500*time.Millisecond), key, "a"); !errors.Is(err, ErrDeadline) {
+				t.Errorf("the call with little time: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if in, err := c.Do(within(t, 10*time.Second), key, "b"); err != nil || !in {
+				t.Errorf("the other call: %v, %v", in, err)
+			}
+		})
+		wg.Wait()
+	})
+}
+
 // In the goroutine of the commit a panic would end the process.
 func TestAPanicReachesItsCallersAndTheNextRequestIsDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -405,7 +427,8 @@ func TestAPanicReachesItsCallersAndTheNextRequestIsDecided(t *testing.T) {
 		c := newReplica(w, Options{})
 		func() {
 			defer func() {
-				if p := recover(); p != "first swap" {
+				p, ok := recover().(*Panic)
+				if !ok || p.Value != "first swap" || !strings.Contains(p.String(), "TestAPanicReaches") {
 					t.Errorf("panic is %v", p)
 				}
 			}()

@@ -28,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
@@ -214,7 +215,11 @@ func (w *fixture) activate(name string, run func() error) (err error) {
 	defer func() {
 		w.busy[name]--
 		w.depth--
-		switch p := recover().(type) {
+		p := recover()
+		if committed, ok := p.(*groupcommit.Panic); ok {
+			p = committed.Value
+		}
+		switch p := p.(type) {
 		case nil:
 		case processCrashed:
 			err = fmt.Errorf("%s crashed at %s", name, p.at)
