@@ -172,6 +172,15 @@ func TestAVersionThatIsNotThatOfTheTemplateDoesNotStopRollbacks(t *testing.T) {
 		"self-healing, the webhook missed a template": {missed, "", false, false, webhookRetry, v1alpha1.ReasonRollbackImpossible},
 		"a request, a new default":                    {defaulted, request, true, true, 0, "ann requested it"},
 		"self-healing, a new default":                 {defaulted, "", true, false, 0, v1alpha1.ReasonSelfHealed},
+		"a request, only the ReplicaSet of the missed template exists": {func(w *fixture) {
+			missed(w)
+			w.editReplicaSets(func(u *unstructured.Unstructured) {
+				if u.GetName() == "web-1" {
+					u.SetOwnerReferences(nil)
+				}
+				template(u, "v3", "metadata", "annotations", builder.Marker)
+			})
+		}, request, false, false, webhookRetry, ""},
 		"a request, no ReplicaSet has the release": {func(w *fixture) {
 			missed(w)
 			w.editReplicaSets(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
@@ -216,11 +225,12 @@ func TestTheRevisionsOfAStatefulSetShowWhetherTheWebhookMissedItsTemplate(t *tes
 		templates []savedtemplate.Template
 		want      templateState
 	}{
-		"a new default of Kubernetes":       {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 1, Version: "a", Recorded: "a"}}, templateRecorded},
-		"a revision from before the opt-in": {[]savedtemplate.Template{{Revision: 1, Version: "b"}}, templateRecorded},
-		"a missed template":                 {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 3, Version: "c", Recorded: "b"}}, templateMissed},
-		"a former template, applied again":  {[]savedtemplate.Template{{Revision: 3, Version: "a", Recorded: "a"}, {Revision: 2, Version: "b", Recorded: "b"}}, templateMissed},
-		"no revision of the release":        {[]savedtemplate.Template{{Revision: 1, Version: "a", Recorded: "a"}}, templateUnknown},
+		"a new default of Kubernetes":        {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 1, Version: "a", Recorded: "a"}}, templateRecorded},
+		"a revision from before the opt-in":  {[]savedtemplate.Template{{Revision: 1, Version: "b"}}, templateRecorded},
+		"a missed template":                  {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 3, Version: "c", Recorded: "b"}}, templateMissed},
+		"a former template, applied again":   {[]savedtemplate.Template{{Revision: 3, Version: "a", Recorded: "a"}, {Revision: 2, Version: "b", Recorded: "b"}}, templateMissed},
+		"a missed template, history is gone": {[]savedtemplate.Template{{Revision: 3, Version: "c", Recorded: "b"}}, templateMissed},
+		"no revision of the release":         {[]savedtemplate.Template{{Revision: 1, Version: "a", Recorded: "a"}}, templateUnknown},
 	} {
 		if got := inControllerRevisions(w, tc.templates); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)

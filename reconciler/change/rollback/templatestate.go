@@ -48,17 +48,22 @@ func (r *Reconciler) stateOfTemplate(ctx context.Context, w *liveworkload.Worklo
 }
 
 // inReplicaSets compares the template with those of the ReplicaSets that have the release. The API server sets a
-// new default in both.
+// new default in both, and in the templates of other releases, which prove it: without one, it may be that the
+// ReplicaSet of the release was deleted (revisionHistoryLimit), and that this one has the template that was missed.
 func inReplicaSets(w *liveworkload.Workload, templates []savedtemplate.Template) templateState {
-	state := templateUnknown
+	state, newDefault := templateUnknown, false
 	for _, t := range templates {
 		switch {
 		case t.Recorded != w.Release.Version:
+			newDefault = newDefault || t.Recorded != "" && t.Recorded != t.Version
 		case t.Version != w.TemplateVersion:
 			return templateMissed
 		default:
 			state = templateRecorded
 		}
+	}
+	if !newDefault {
+		return templateUnknown
 	}
 	return state
 }
@@ -66,13 +71,15 @@ func inReplicaSets(w *liveworkload.Workload, templates []savedtemplate.Template)
 // inControllerRevisions reports a missed template if several ControllerRevisions have the release, because they
 // differ in their templates, or if the latest one has another release: the controller has used that of a former
 // template again. The API server sets no defaults in a ControllerRevision. One that is older than the opt-in has no
-// release annotations.
+// release annotations. If the only one with the release has another version, it is that of a template that was
+// missed, after the one of the release was deleted (revisionHistoryLimit).
 func inControllerRevisions(w *liveworkload.Workload, templates []savedtemplate.Template) templateState {
-	n, latest, isLatest := 0, int64(0), false
+	n, latest, isLatest, changed := 0, int64(0), false, false
 	for _, t := range templates {
 		is := cmp.Or(t.Recorded, t.Version) == w.Release.Version
 		if is {
 			n++
+			changed = changed || t.Version != w.Release.Version
 		}
 		if t.Revision > latest {
 			latest, isLatest = t.Revision, is
@@ -81,7 +88,7 @@ func inControllerRevisions(w *liveworkload.Workload, templates []savedtemplate.T
 	switch {
 	case n == 0:
 		return templateUnknown
-	case n > 1 || !isLatest:
+	case n > 1 || !isLatest || changed:
 		return templateMissed
 	default:
 		return templateRecorded
