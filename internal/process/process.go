@@ -25,7 +25,11 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	defer func() { _ = logger.Sync() }() // fails on the stderr of a container
 	ctx = logging.WithLogger(ctx, logger)
 
-	flush, err := SetUpTelemetry(ctx, name)
+	config, err := observabilityConfig(observabilityPath)
+	if err != nil {
+		return err
+	}
+	flush, err := setUpTelemetry(ctx, name, config)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,9 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if err != nil {
 		return err
 	}
-	program.Background = append(program.Background, runProfiling)
+	if config.Runtime.ProfilingEnabled() {
+		program.Background = append(program.Background, runProfiling)
+	}
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "8080"

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"knative.dev/pkg/logging"
-	"knative.dev/pkg/observability"
 	"knative.dev/pkg/observability/runtime"
 )
 
@@ -16,32 +15,15 @@ import (
 // that of queue-proxy in the pod of a function.
 const profilingAddress = ":8009"
 
-// runProfiling serves pprof until ctx ends, if ConfigMap config-observability enables it. That it
-// cannot listen is only logged: the process has more important work.
+// runProfiling serves pprof until ctx ends. That it cannot listen is only logged: the process has
+// more important work.
 func runProfiling(ctx context.Context) error {
-	enabled, err := profilingEnabled(observabilityPath)
-	if err != nil || !enabled {
-		return err
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", profilingAddress)
 	if err != nil {
 		logging.FromContext(ctx).Errorw("Could not serve pprof", "address", profilingAddress, "error", err)
 		return nil
 	}
 	return serveProfiles(ctx, listener)
-}
-
-// profilingEnabled reads the mounted ConfigMap config-observability.
-func profilingEnabled(path string) (bool, error) {
-	data, err := load(path)
-	if err != nil {
-		return false, err
-	}
-	config, err := observability.NewFromMap(data)
-	if err != nil {
-		return false, fmt.Errorf("read config-observability: %w", err)
-	}
-	return config.Runtime.ProfilingEnabled(), nil
 }
 
 // serveProfiles serves pprof on the listener until ctx ends.

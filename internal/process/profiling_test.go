@@ -18,18 +18,18 @@ func TestProfilesAreServedIfTheConfigMapEnablesThem(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := profilingEnabled(folder); err != nil || got != want {
-			t.Errorf("runtime-profiling %q: %v, %v", value, got, err)
+		if config, err := observabilityConfig(folder); err != nil || config.Runtime.ProfilingEnabled() != want {
+			t.Errorf("runtime-profiling %q: %+v, %v", value, config, err)
 		}
 	}
-	if got, err := profilingEnabled(filepath.Join(t.TempDir(), "missing")); err != nil || got {
-		t.Errorf("without the ConfigMap: %v, %v", got, err)
+	if config, err := observabilityConfig(filepath.Join(t.TempDir(), "missing")); err != nil || config.Runtime.ProfilingEnabled() {
+		t.Errorf("without the ConfigMap: %+v, %v", config, err)
 	}
 	invalid := t.TempDir()
 	if err := os.WriteFile(filepath.Join(invalid, "runtime-profiling"), []byte("yes"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := profilingEnabled(invalid); err == nil {
+	if _, err := observabilityConfig(invalid); err == nil {
 		t.Error("an invalid value is accepted")
 	}
 }

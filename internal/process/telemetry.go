@@ -44,12 +44,9 @@ func NewLogger(name string) (*zap.SugaredLogger, error) {
 	return logger, nil
 }
 
-// SetUpTelemetry sets the global meter and tracer providers and the propagator as
-// ConfigMap config-observability configures them; without it nothing is exported. A
-// function that scales to zero is often not running when Prometheus scrapes, so its
-// metrics should be pushed (OTLP). flush exports the remaining data.
-func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Context) error, err error) {
-	data, err := load(observabilityPath)
+// observabilityConfig reads ConfigMap config-observability, which is mounted at path.
+func observabilityConfig(path string) (*observability.Config, error) {
+	data, err := load(path)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +54,14 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("read config-observability: %w", err)
 	}
+	return config, nil
+}
+
+// setUpTelemetry sets the global meter and tracer providers and the propagator as
+// ConfigMap config-observability configures them; without it nothing is exported. A
+// function that scales to zero is often not running when Prometheus scrapes, so its
+// metrics should be pushed (OTLP). flush exports the remaining data.
+func setUpTelemetry(ctx context.Context, name string, config *observability.Config) (flush func(context.Context) error, err error) {
 	service, err := resourceOf(name)
 	if err != nil {
 		return nil, err
