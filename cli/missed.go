@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -93,30 +92,16 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 }
 
 // missedInControllerRevisions reports whether several ControllerRevisions of the workload have version annotated, or
-// the latest ControllerRevision has another version. ControllerRevisions differ in their templates. The latest one has
-// another version if the controller has used that of a former template again. A ControllerRevision that is older than the
-// opt-in has no version annotation: its version is computed from its template. The API server sets no defaults in it.
+// the latest ControllerRevision has another version: see savedtemplate.CountReleased.
 func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, annotated string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
 	}
-	n, latest, latestIsAnnotated := 0, int64(0), true
-	for _, r := range list.Items {
-		own, err := savedtemplate.FromControllerRevisions([]appsv1.ControllerRevision{r}, w)
-		if err != nil {
-			return false, err
-		}
-		if len(own) == 0 {
-			continue
-		}
-		is := cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == annotated
-		if is {
-			n++
-		}
-		if r.Revision > latest {
-			latest, latestIsAnnotated = r.Revision, is
-		}
+	templates, err := savedtemplate.FromControllerRevisions(list.Items, w)
+	if err != nil {
+		return false, err
 	}
-	return n > 1 || !latestIsAnnotated, nil
+	n, latest := savedtemplate.CountReleased(templates, annotated)
+	return n > 1 || len(templates) > 0 && !latest, nil
 }

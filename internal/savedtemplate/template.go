@@ -1,6 +1,7 @@
 package savedtemplate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -131,6 +132,24 @@ func templateOf(o metav1.Object, number int64, content map[string]any, kind work
 	}
 	release, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
 	return Template{Name: o.GetName(), UID: o.GetUID(), Revision: number, Version: version, Recorded: release.Version, Raw: raw}, nil
+}
+
+// CountReleased returns how many of the ControllerRevisions of a workload have the release of a version, and whether
+// the latest one has. They differ in their templates, so with several the webhook missed a template. If the latest one has
+// not, the controller has used that of a former template again. One that is older than the opt-in has no release
+// annotations: its version is computed from its template. The API server sets no defaults in it.
+func CountReleased(templates []Template, version string) (n int, latest bool) {
+	last := int64(0)
+	for _, t := range templates {
+		is := cmp.Or(t.Recorded, t.Version) == version
+		if is {
+			n++
+		}
+		if t.Revision > last {
+			last, latest = t.Revision, is
+		}
+	}
+	return n, latest
 }
 
 // Latest returns the template of a version with the highest revision number.

@@ -1,8 +1,8 @@
 package rollback
 
 import (
-	"cmp"
 	"context"
+	"slices"
 
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -68,27 +68,18 @@ func inReplicaSets(w *liveworkload.Workload, templates []savedtemplate.Template)
 	return state
 }
 
-// inControllerRevisions reports a missed template if several ControllerRevisions have the release, because they
-// differ in their templates, or if the latest one has another release: the controller has used that of a former
-// template again. The API server sets no defaults in a ControllerRevision. One that is older than the opt-in has no
-// release annotations. If the only one with the release has another version, it is that of a template that was
-// missed, after the one of the release was deleted (revisionHistoryLimit).
+// inControllerRevisions decides by savedtemplate.CountReleased. If the only ControllerRevision with the release has
+// another version, it is that of a template that was missed, after the one of the release was deleted
+// (revisionHistoryLimit).
 func inControllerRevisions(w *liveworkload.Workload, templates []savedtemplate.Template) templateState {
-	n, latest, isLatest, changed := 0, int64(0), false, false
-	for _, t := range templates {
-		is := cmp.Or(t.Recorded, t.Version) == w.Release.Version
-		if is {
-			n++
-			changed = changed || t.Version != w.Release.Version
-		}
-		if t.Revision > latest {
-			latest, isLatest = t.Revision, is
-		}
-	}
+	n, latest := savedtemplate.CountReleased(templates, w.Release.Version)
+	changed := slices.ContainsFunc(templates, func(t savedtemplate.Template) bool {
+		return t.Recorded == w.Release.Version && t.Version != w.Release.Version
+	})
 	switch {
 	case n == 0:
 		return templateUnknown
-	case n > 1 || !isLatest || changed:
+	case n > 1 || !latest || changed:
 		return templateMissed
 	default:
 		return templateRecorded
