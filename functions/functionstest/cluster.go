@@ -139,6 +139,22 @@ func (c *Cluster) ChangePod(name string) *v1alpha1.ChangePod {
 	return stored[*v1alpha1.ChangePod](c, "changepods", name).DeepCopy()
 }
 
+// Copy returns a copy of the stored ChangePod as an event about it has it: after it was copied, since
+// changes the stored object, and edit changes the copy. Both may be nil.
+func (c *Cluster) Copy(name string, since, edit func(*v1alpha1.ChangePod)) *v1alpha1.ChangePod {
+	c.t.Helper()
+	batch := c.ChangePod(name)
+	if since != nil {
+		later := batch.DeepCopy()
+		since(later)
+		c.Write(later)
+	}
+	if edit != nil {
+		edit(batch)
+	}
+	return batch
+}
+
 // ChangeWorkload returns the stored object.
 func (c *Cluster) ChangeWorkload(name string) *v1alpha1.ChangeWorkload {
 	c.t.Helper()

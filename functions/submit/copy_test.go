@@ -50,15 +50,7 @@ func TestAnOutdatedCopyOfTheBatchDecidesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
-			batch := c.ChangePod(ft.BatchName(1))
-			if tc.since != nil {
-				later := batch.DeepCopy()
-				tc.since(later)
-				c.Write(later)
-			}
-			if tc.copy != nil {
-				tc.copy(batch)
-			}
+			batch := c.Copy(ft.BatchName(1), tc.since, tc.copy)
 			if err := function(t.Context(), readyWith(t, batch)); err != nil {
 				t.Fatal(err)
 			}

@@ -86,15 +86,7 @@ func TestAVerdictWithAnOutdatedCopyOfTheBatchIsDecidedOnTheBatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-			batch := c.ChangePod(ft.BatchName(1))
-			if tc.since != nil {
-				later := batch.DeepCopy()
-				tc.since(later)
-				c.Write(later)
-			}
-			if tc.copy != nil {
-				tc.copy(batch)
-			}
+			batch := c.Copy(ft.BatchName(1), tc.since, tc.copy)
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", func(v *events.ChangePodVerdict) { v.ChangePod = batch })); err != nil {
 				t.Fatal(err)
 			}
