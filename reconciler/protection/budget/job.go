@@ -35,9 +35,6 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 // increasing order, such as "1,3-5". It returns 0 for an invalid text. (After completions is
 // lowered, the text still has higher indexes until the controller of Jobs removes them.)
 func countIndexes(text string, completions int64) int64 {
-	if text == "" {
-		return 0
-	}
 	var count int64
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(part, "-")
