@@ -3,9 +3,9 @@
 //
 // Events changepod.ready and order.ready are wake-ups. Their receiver decides from the object and
 // not from the event, so lost, duplicate, late or reordered wake-ups neither lose nor invent a
-// fact. A copy of the object in the event only saves a read: see ChangePodReady.ChangePod. Events changepod.verdict and order.verdict carry a
-// fact from outside. Their sender uses delivery.Sender.Deliver, so it knows whether the Broker has
-// accepted the fact. The controller sends the verdicts of an inbox with Send, and again until they
+// fact. A copy of the object in the event only saves a read: see CopyOf. Events changepod.verdict
+// and order.verdict carry a fact from outside. Their sender uses delivery.Sender.Deliver, so it
+// knows whether the Broker has accepted the fact. The controller sends the verdicts of an inbox with Send, and again until they
 // are recorded. The others are reports, for functions report and notify and for
 // other systems: they carry the state at their time. Some of those about releases are
 // announcements, which the ChangeWorkload stores until the Broker has accepted them.
