@@ -86,6 +86,6 @@ func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Gran
 
 // AnsweredSince reports whether a provider has granted or denied a permission since a time.
 func (v View) AnsweredSince(provider string, since time.Time) (bool, error) {
-	answered, err := v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state IN ('Granted', 'Denied') AND since >= ? LIMIT 1", provider, micros(since))
-	return len(answered) > 0, err
+	n, err := v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND state IN ('Granted', 'Denied') AND since >= ? LIMIT 1) AS answers", provider, micros(since))
+	return n > 0, err
 }

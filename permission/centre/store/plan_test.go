@@ -115,6 +115,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"the next step of each provider": {"grants_due", func(v View) error { _, err := v.NextDue(); return err }},
 			"the steps that are due":         {"grants_due", func(v View) error { _, err := v.CountDue("p1", now, 32); return err }},
 			"the first steps that are due":   {"grants_due", func(v View) error { _, _ = Tx{v}.DueSteps("p1", now, 32); return nil }},
+			"an answer of a provider":        {"grants_provider", func(v View) error { _, err := v.AnsweredSince("p1", now); return err }},
 			"overlapping grants":             {"grant_ips_ip", func(v View) error { _, err := Tx{v}.GrantsAt([]string{"10.0.0.1", "10.0.0.2"}); return err }},
 			"leaks at an address":            {"grant_ips_ip", func(v View) error { _, err := v.LeakedAt([]string{"10.0.0.1", "10.0.0.2"}); return err }},
 			"applications at an address": {"application_ips_ip", func(v View) error {
