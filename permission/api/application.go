@@ -51,7 +51,7 @@ type ApplicationRequest struct {
 	PodUID    string   `json:"podUID"`
 	PodIPs    []string `json:"podIPs"`
 	Node      string   `json:"node,omitempty"`
-	// NodeIPs are the addresses of the pod's node, for node-scoped providers.
+	// NodeIPs are the addresses of the pod's node, for node-scoped providers; at most 256.
 	NodeIPs        []string `json:"nodeIPs,omitempty"`
 	HostNetwork    bool     `json:"hostNetwork,omitempty"`
 	ServiceAccount string   `json:"serviceAccount,omitempty"`

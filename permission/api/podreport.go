@@ -15,7 +15,7 @@ import "time"
 //
 // A pod is listed while its object exists and it is not completed (phase Succeeded
 // or Failed). Its applications for exactly IPs are kept; those for other addresses
-// are revoked. If IPs is empty, all are kept.
+// are revoked, unless it has hostNetwork. If IPs is empty, all are kept.
 //
 // The name of a cluster belongs to the cluster that reports or requests first. A report
 // of another one is rejected (403). A page that would revoke more than 10 applications and more than

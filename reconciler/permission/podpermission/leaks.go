@@ -28,7 +28,7 @@ type leakTracker struct {
 	recorder record.EventRecorder
 
 	mu sync.Mutex
-	// byIP maps an address of a pod to its leaked application.
+	// byIP maps an address of a pod without hostNetwork to its leaked application.
 	byIP map[string]api.Application
 	// holders are the pods with such an address.
 	holders map[types.NamespacedName]leakReport
