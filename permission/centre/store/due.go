@@ -23,7 +23,7 @@ func (v View) NextDue() (map[string]time.Time, error) {
 
 // CountDue counts the steps of a provider that are due, up to limit.
 func (v View) CountDue(provider string, now time.Time, limit int) (int, error) {
-	return v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND due > 0 AND due <= ? LIMIT ?) AS steps", provider, micros(now), limit)
+	return v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND due > 0 AND due <= ? LIMIT ?) AS first_rows", provider, micros(now), limit)
 }
 
 // DueStep is a grant with a step that is due.
@@ -86,6 +86,6 @@ func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Gran
 
 // AnsweredSince reports whether a provider has granted or denied a permission since a time.
 func (v View) AnsweredSince(provider string, since time.Time) (bool, error) {
-	n, err := v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND state IN ('Granted', 'Denied') AND since >= ? LIMIT 1) AS answers", provider, micros(since))
+	n, err := v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND state IN ('Granted', 'Denied') AND since >= ? LIMIT 1) AS first_rows", provider, micros(since))
 	return n > 0, err
 }

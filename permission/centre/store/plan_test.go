@@ -74,7 +74,7 @@ func (p *planQuerier) readsAll(plan string) bool {
 		}
 		return strings.Contains(plan, "Index Cond: (id > ")
 	}
-	whole := strings.HasPrefix(plan, "SCAN ") && !strings.Contains(plan, "COVERING INDEX grants_leaked") && !strings.HasPrefix(plan, "SCAN steps") && !strings.HasPrefix(plan, "SCAN json_each")
+	whole := strings.HasPrefix(plan, "SCAN ") && !strings.Contains(plan, "COVERING INDEX grants_leaked") && !strings.HasPrefix(plan, "SCAN first_rows") && !strings.HasPrefix(plan, "SCAN json_each")
 	return whole || strings.Contains(plan, "PRIMARY KEY (id>?)") || strings.Contains(plan, "autoindex_applications_1 (id>?)")
 }
 
