@@ -299,7 +299,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; " + orderUnjudgedDetail(in, o)
 		switch in.Settings.RuleOfOrder(in.ChangeWorkload).Policy {
 		case v1alpha1.NoVerdictHold:
-			d.Phase, d.Reason, d.unjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
+			d.Phase, d.Reason, d.unjudgedReason, d.Deadline = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged, o.Deadline
 		case v1alpha1.NoVerdictFail:
 			d.Phase, d.Reason, d.unjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
 			d.Action = suspendAction(in)

@@ -73,7 +73,8 @@ func decideOrder(in Input, ready bool) Order {
 }
 
 // decideOrderStage decides one stage of the order check. Its timeout counts from the
-// first intent: the time in which the call waits for its turn does not count.
+// first intent: the time in which the call waits for its turn does not count. A timeout that
+// passed while no controller ran is extended, so that function submit can ask the server first.
 func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Order {
 	c := in.ChangeWorkload
 	name := v1alpha1.OrderStepStart
@@ -96,11 +97,16 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	if in.Now.Before(o.Deadline) {
 		return whileAwaitingVerdict(in, sub, v, o)
 	}
+	end := o.Deadline
 	if answered {
-		if o.Deadline = o.Deadline.Add(retrieveGrace); in.Now.Before(o.Deadline) {
+		end = end.Add(retrieveGrace)
+	}
+	if end = resend.ExtendDeadline(end, in.DecidingSince, in.Now, retrieveGrace); in.Now.Before(end) {
+		o.Deadline = end
+		if answered {
 			o.WakeFor = resend.ForLastVerdict
-			return o
 		}
+		return asHeldBefore(in, o)
 	}
 	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
 	o.WakeSubmit = !answered
@@ -122,11 +128,7 @@ func decideUnrequestedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	o.WakeSubmit = true
 	woken := wokenSince(in, o.Step.Name)
 	if woken.IsZero() { // its call waits in our queue
-		cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
-		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictHold {
-			o.Outcome, o.Detail = v1alpha1.OutcomeNoVerdict, cond.Message // as before it waited again
-		}
-		return o
+		return asHeldBefore(in, o)
 	}
 	if stage == v1alpha1.StagePre {
 		woken = deadline.Latest(woken, in.ChangeWorkload.Status.Order.OpenedTime.Time) // opening is part of the step
@@ -137,6 +139,16 @@ func decideUnrequestedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	}
 	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
 	o.Detail = "the " + callName(stage) + " of the order was not called " + callqueue.WithinSubmitTimeout(in.Settings.SubmitTimeout, callqueue.NoCallCauses)
+	return o
+}
+
+// asHeldBefore returns an order check that waits for a call or a verdict again. A release that is
+// held as unjudged stays held meanwhile.
+func asHeldBefore(in Input, o Order) Order {
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
+	if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictHold {
+		o.Outcome, o.Detail = v1alpha1.OutcomeNoVerdict, cond.Message
+	}
 	return o
 }
 
