@@ -65,8 +65,18 @@ func (b *breaker) do(action string, attempt func() error) error {
 	return err
 }
 
-// open reports whether calls fail at once now.
-func (b *breaker) open() bool { return b.circuit.State() == gobreaker.StateOpen }
+// open reports whether calls fail at once now: also while the attempt after a pause is made.
+func (b *breaker) open() bool {
+	switch b.circuit.State() {
+	case gobreaker.StateOpen:
+		return true
+	case gobreaker.StateHalfOpen:
+		c := b.circuit.Counts()
+		return c.Requests > c.TotalExclusions
+	default:
+		return false
+	}
+}
 
 // countsAsFailure reports whether the breaker counts an attempt as a failure: one without a
 // usable answer, or with result code 901.
@@ -83,12 +93,12 @@ func (e *CallError) isUnsupported() bool {
 }
 
 // IsBreakerOpen reports whether the call was not made because the circuit breaker
-// was open. The server has not received it.
+// was open, or another call was testing the server after a pause. The server has not received it.
 func IsBreakerOpen(err error) bool {
 	var callErr *CallError
 	return errors.As(err, &callErr) && callErr.Kind == KindBreaker
 }
 
-// BreakerOpen reports whether the circuit breaker is open, so that every call
-// would fail at once. Check it before the intent of a call is written.
+// BreakerOpen reports whether the circuit breaker would refuse every call now. Check it
+// before the intent of a call is written.
 func (c *Client) BreakerOpen() bool { return c.caller.breaker.open() }

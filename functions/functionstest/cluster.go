@@ -6,6 +6,7 @@ package functionstest
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"sync"
 	"testing"
@@ -121,13 +122,18 @@ func (c *Cluster) ConfigureTokens(url, token, previous string) {
 // LimitRate sets the rate limit of the server and the total deadline of a call.
 func (c *Cluster) LimitRate(t *testing.T, qps, burst, deadline string) {
 	t.Helper()
+	c.ConfigureServer(t, map[string]string{"qps": qps, "burst": burst, "total-deadline": deadline, "attempt-timeout": deadline})
+}
+
+// ConfigureServer sets keys of the ConfigMap of the server.
+func (c *Cluster) ConfigureServer(t *testing.T, data map[string]string) {
+	t.Helper()
 	configs := c.Kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace)
 	config, err := configs.Get(t.Context(), altershield.ConfigMapName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Data["qps"], config.Data["burst"] = qps, burst
-	config.Data["total-deadline"], config.Data["attempt-timeout"] = deadline, deadline
+	maps.Copy(config.Data, data)
 	if _, err := configs.Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -87,10 +87,8 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	if err != nil {
 		return nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, slotTimeout)
-	defer cancel()
-	slot, err := server.Reserve(waiting)
-	if err != nil {
+	slot, d := reserve(ctx, server, Decision{Action: FinishBatch}, slotTimeout)
+	if d.Action != FinishBatch {
 		return nil
 	}
 	return &followUp{

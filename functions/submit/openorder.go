@@ -21,7 +21,7 @@ import (
 func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload) (*v1alpha1.ChangeWorkload, error) {
 	// Wake-ups of batches open the order, too.
 	answer, callErr := server.OpenOrder(releasetrace.OfRelease(ctx, w), orderOf(w))
-	if altershield.IsThrottled(callErr) {
+	if altershield.IsThrottled(callErr) || altershield.IsBreakerOpen(callErr) {
 		return nil, callErr // the server was not called
 	}
 	stored, err := f.storeOrder(ctx, w, answer, callErr)

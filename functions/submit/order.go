@@ -69,9 +69,8 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 	if err != nil || !decision.writesOrder() {
 		return decision, err
 	}
-	reserved := false
-	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallTimeout); !reserved {
-		return Decision{Throttled, throttledReason}, nil
+	if in.Reservation, decision = reserve(ctx, server, decision, in.CallTimeout); !decision.writesOrder() {
+		return decision, nil
 	}
 	in.Release, err = functions.PatchStatusFrom(ctx, releases, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
 		var err error

@@ -50,6 +50,7 @@ var errOutdated = errors.New("the wake-up is outdated")
 // Server has the calls that this function makes; *altershield.Client implements it.
 type Server interface {
 	Reserve(ctx context.Context) (*altershield.Reservation, error)
+	BreakerOpen() bool
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
 	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
@@ -146,7 +147,7 @@ func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 		return err
 	}
 	if configErr == nil && server.BreakerOpen() {
-		f.recordDecision(ctx, w, w.stage, Decision{Nothing, "the circuit breaker is open; the reconciler sends the wake-up again"})
+		f.recordDecision(ctx, w, w.stage, breakerOpen)
 		return nil
 	}
 	switch {
@@ -238,9 +239,8 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		w.batchCopy = nil
 		return f.decide(ctx, server, w, in)
 	}
-	reserved := false
-	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallTimeout); !reserved {
-		return Decision{Throttled, throttledReason}, nil
+	if in.Reservation, decision = reserve(ctx, server, decision, in.CallTimeout); !decision.writesBatch() {
+		return decision, nil
 	}
 	in.Batch, err = functions.PatchStatusFrom(ctx, batches, batch, statuspatch.ChangePodSubmit, func(batch *v1alpha1.ChangePod) error {
 		var err error
