@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/cloudevents/sdk-go/v2/event"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -147,6 +148,22 @@ func (r *receiver) deliverToBatch(ctx context.Context, v verdict, release releas
 		data.ChangePod = events.CopyOf(batch)
 	}
 	return r.deliver(releasetrace.OfBatch(ctx, batch), data, release)
+}
+
+// oneFailure is the Broker of a request with several verdicts. After one delivery failed, it sends no
+// other verdict: the time that is left is needed to store them in the inbox.
+type oneFailure struct {
+	Deliverer
+	err error
+}
+
+// Deliver implements Deliverer.
+func (o *oneFailure) Deliver(ctx context.Context, e event.Event) error {
+	if o.err != nil {
+		return fmt.Errorf("not sent, because another verdict of the request was not delivered: %w", o.err)
+	}
+	o.err = o.Deliverer.Deliver(ctx, e)
+	return o.err
 }
 
 // deliver sends the verdict to the Broker. If the Broker does not accept it in time,

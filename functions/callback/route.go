@@ -69,8 +69,10 @@ func (r *receiver) callback(c echo.Context) error {
 		return respond(c, resultMalformed, err.Error())
 	}
 	worst, message := resultDelivered, ""
+	request := *r
+	request.Broker = &oneFailure{Deliverer: r.Broker}
 	for _, v := range verdicts {
-		res, err := r.accept(ctx, v, config)
+		res, err := request.accept(ctx, v, config)
 		r.count(ctx, form, res)
 		log := log.With("form", form, "order", v.data.BizExecOrderID, "node", v.data.NodeID,
 			"stage", v.data.Stage, "verdict", v.data.Verdict, "result", res)
