@@ -74,7 +74,7 @@ func DecideOrder(in OrderInput) Decision {
 }
 
 // decideClose decides about closing the order. Closing twice has no effect, but the
-// attempts are limited.
+// attempts are limited. An attempt whose result was not stored is repeated, also the last one.
 func decideClose(in OrderInput) Decision {
 	o := in.Release.Status.Order
 	switch {
@@ -84,8 +84,6 @@ func decideClose(in OrderInput) Decision {
 		return Decision{Nothing, "the order is closed, or the server rejected the call, or all attempts failed"}
 	case o.Closing != nil && o.Closing.Error == nil && in.Now.Sub(o.Closing.IntentTime.Time) < in.CallTimeout:
 		return Decision{InFlight, "another call is in flight"}
-	case o.Closing != nil && o.Closing.Attempts >= v1alpha1.MaxClosingAttempts:
-		return Decision{Nothing, "all attempts to close the order failed"}
 	default:
 		return Decision{CloseOrder, "the release has ended"}
 	}

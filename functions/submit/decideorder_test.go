@@ -93,7 +93,7 @@ func TestDecideForAnOrder(t *testing.T) {
 		"close not answered in time":             {[]edit{end, closing(1, long, false, "")}, false, CloseOrder},
 		"server unreachable for close":           {[]edit{end, closing(2, short, false, unreachable)}, false, CloseOrder},
 		"server unreachable for the fifth close": {[]edit{end, closing(5, long, false, unreachable)}, false, Nothing},
-		"fifth close not answered in time":       {[]edit{end, closing(5, long, false, "")}, false, Nothing},
+		"the result of the fifth close was lost": {[]edit{end, closing(5, long, false, "")}, false, CloseOrder},
 		"close rejected":                         {[]edit{end, closing(1, long, false, rejected)}, false, Nothing},
 		"order closed":                           {[]edit{end, closing(1, long, true, "")}, false, Nothing},
 	} {

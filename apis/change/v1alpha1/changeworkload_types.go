@@ -271,7 +271,8 @@ type OrderClosing struct {
 	State OrderState `json:"state"`
 	// IntentTime is written before the call; only its writer makes the call.
 	IntentTime metav1.MicroTime `json:"intentTime"`
-	// Attempts counts the intents, at most MaxClosingAttempts.
+	// Attempts counts the intents. From MaxClosingAttempts on, an attempt is repeated only if its
+	// result was not stored.
 	Attempts int32 `json:"attempts"`
 	// AnsweredTime is the time when the server accepted the call.
 	// +optional
