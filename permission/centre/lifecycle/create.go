@@ -188,9 +188,6 @@ func (c *creator) create(q *request) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkNodeScope(q.ApplicationRequest, members); err != nil {
-		return err
-	}
 	if ended {
 		return ErrRevokeRequested
 	}

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -9,16 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
+
+func nodeRequest(cluster, uid string) api.ApplicationRequest {
+	return api.ApplicationRequest{Cluster: cluster, PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: []string{"192.0.2.1"}, HostNetwork: true, Set: "web"}
+}
 
 // requestOnNode requests the set of a pod with hostNetwork.
 func (f *setsFixture) requestOnNode(uid string) string { return f.requestOnNodeOf("c1", uid) }
 
 func (f *setsFixture) requestOnNodeOf(cluster, uid string) string {
 	f.t.Helper()
-	a, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: cluster, PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: []string{"192.0.2.1"}, HostNetwork: true, Set: "web"}, "server")
+	a, _, _, err := f.Request(f.t.Context(), nodeRequest(cluster, uid), "server")
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -260,5 +266,24 @@ func TestANodeScopedGrantForMoreAddressesIsRevokedAfterTheLastPod(t *testing.T) 
 	f.expectGrants("after the last pod")
 	if f.state(first) != api.Revoked || f.state(last) != api.Revoked {
 		t.Errorf("the first application is %s, the last one %s, want Revoked", f.state(first), f.state(last))
+	}
+}
+
+// A call of a provider that is not node-scoped would have the address of the node as that of the pod.
+func TestANewAttemptOfAPodWithHostNetworkRequiresNodeScopedProviders(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	id := f.requestOnNode("a")
+	f.run()
+	if state := f.revoke(id); state != api.Revoked {
+		t.Fatalf("the application is %s, want Revoked", state)
+	}
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = false })
+	_, _, _, err := f.Request(t.Context(), nodeRequest("c1", "a"), "server")
+	if invalid := (lifecycle.InvalidRequest{}); !errors.As(err, &invalid) || invalid.Field != "hostNetwork" {
+		t.Errorf("the request returned %v, want an error of field hostNetwork", err)
+	}
+	if state := f.state(id); state != api.Revoked {
+		t.Errorf("the application is %s, want Revoked", state)
 	}
 }

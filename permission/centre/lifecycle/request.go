@@ -116,7 +116,7 @@ func onlyRevokeRequested(err error) error {
 }
 
 // readMembers reads a set with its permissions and providers. The pod must be
-// allowed to request the set.
+// allowed to request the set, and have the addresses that the providers grant to.
 func readMembers(o *objects, r api.ApplicationRequest) ([]member, error) {
 	set, err := requiredObject[api.PermissionSet](o, store.KindSet, r.Set)
 	if err != nil {
@@ -136,7 +136,7 @@ func readMembers(o *objects, r api.ApplicationRequest) ([]member, error) {
 			return nil, err
 		}
 	}
-	return members, nil
+	return members, checkNodeScope(r, members)
 }
 
 // podAllowed reports whether a pod may request a set. A set without patterns allows none.
