@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/events/replay"
 )
 
 func (a *app) replayCommand() *cobra.Command {
@@ -35,7 +37,11 @@ Wake-ups and verdicts need no replay, because the controller or their judge send
 			if all == (len(names) > 0) {
 				return errors.New("write the names of dead letters, or --all for those of the namespace that can be replayed")
 			}
-			return a.replay(cmd.Context(), names)
+			c, err := a.clients()
+			if err != nil {
+				return err
+			}
+			return a.replay(cmd.Context(), c, names)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "Replay all reports of the namespace that were not replayed")
@@ -43,11 +49,7 @@ Wake-ups and verdicts need no replay, because the controller or their judge send
 }
 
 // replay requests the replay of the named dead letters; of all, if there are no names.
-func (a *app) replay(ctx context.Context, names []string) error {
-	c, err := a.clients()
-	if err != nil {
-		return err
-	}
+func (a *app) replay(ctx context.Context, c *clients, names []string) error {
 	letters, events, err := c.deadLetters(ctx, c.namespace)
 	if err != nil {
 		return err
@@ -66,28 +68,34 @@ func (a *app) replay(ctx context.Context, names []string) error {
 			_, err = fmt.Fprintf(a.Out, "%s: %s\n", name, l.Explanation)
 		} else if err == nil {
 			var workload string
-			if workload, err = c.workloadOf(ctx, events[name].InvolvedObject); err == nil {
+			if workload, err = c.workloadOf(ctx, events[name]); err == nil {
 				requests[workload] = append(requests[workload], name)
 			}
 		}
 		failed = errors.Join(failed, err)
 	}
-	// One error does not keep the others waiting.
 	return errors.Join(failed, a.requestReplays(ctx, c, requests))
 }
 
-// workloadOf returns the workload of a dead letter, as an argument of commands: the object of its
-// Kubernetes Event is the workload or a release.
-func (c *clients) workloadOf(ctx context.Context, o corev1.ObjectReference) (string, error) {
-	t, err := c.workload(ctx, kindOf(o.GroupVersionKind()).Argument()+"/"+o.Name)
+// workloadOf returns the workload of the stored event of a dead letter, as an argument of commands. The object of the
+// Kubernetes Event may be a release that does not exist any more: the release of a suspended version is deleted when a
+// repair succeeds.
+func (c *clients) workloadOf(ctx context.Context, e corev1.Event) (string, error) {
+	if _, subject, err := replay.Decode(e.Annotations[v1alpha1.CloudEventAnnotation]); err == nil {
+		of := schema.FromAPIVersionAndKind(subject.Workload.APIVersion, subject.Workload.Kind)
+		return kindOf(of).Argument() + "/" + subject.Workload.Name, nil
+	}
+	// The controller says in its Event why it does not send an event that cannot be decoded.
+	t, err := c.workload(ctx, kindOf(e.InvolvedObject.GroupVersionKind()).Argument()+"/"+e.InvolvedObject.Name)
 	if err != nil {
 		return "", err
 	}
 	return t.String(), nil
 }
 
-// requestReplays writes the requests, by workload.
+// requestReplays writes the requests, by workload. One that fails does not prevent the others.
 func (a *app) requestReplays(ctx context.Context, c *clients, requests map[string][]string) error {
+	var failed error
 	for _, workload := range slices.Sorted(maps.Keys(requests)) {
 		// The controller executes a part at a time, and removes its request.
 		names := requests[workload]
@@ -96,7 +104,8 @@ func (a *app) requestReplays(ctx context.Context, c *clients, requests map[strin
 			names = names[:v1alpha1.MaxReplays]
 		}
 		if err := c.requestReplay(ctx, workload, names); err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		for _, name := range names {
 			if _, err := fmt.Fprintf(a.Out, "%s: replay requested\n", name); err != nil {
@@ -109,7 +118,7 @@ func (a *app) requestReplays(ctx context.Context, c *clients, requests map[strin
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // requestReplay writes the request on a workload, which must not have another one.
