@@ -31,16 +31,22 @@ func TestARollbackSelectsASavedVersion(t *testing.T) {
 		all      []savedtemplate.Saved
 		to, want string
 		err      string
+		failed   string // it succeeded, and failed since
 	}{
-		"the newest other version":        {saved("now", "b", "a"), "", "b", ""},
-		"a version by its beginning":      {saved("now", "beta", "alpha"), "al", "alpha", ""},
-		"a version that is not saved":     {saved("now", "b"), "c", "", "is not a saved version: use one of b"},
-		"the current version":             {saved("now", "b"), "now", "", "--to now is the current version: use one of b"},
-		"a beginning of several versions": {saved("ab", "ac", "b"), "a", "", "is a prefix of several versions (ab, ac)"},
-		"nothing is saved":                {saved("now"), "", "", "no other version has succeeded"},
+		"the newest other version":               {saved("now", "b", "a"), "", "b", "", ""},
+		"a version by its beginning":             {saved("now", "beta", "alpha"), "al", "alpha", "", ""},
+		"a version that is not saved":            {saved("now", "b"), "c", "", "is not a saved version: use one of b", ""},
+		"the current version":                    {saved("now", "b"), "now", "", "--to now is the current version: use one of b", ""},
+		"a beginning of several versions":        {saved("ab", "ac", "b"), "a", "", "is a prefix of several versions (ab, ac)", ""},
+		"nothing is saved":                       {saved("now"), "", "", "no other version has succeeded", ""},
+		"not a version that failed since":        {saved("now", "v2", "v1"), "", "v1", "", "v2"},
+		"a version that failed since":            {saved("now", "v2", "v1"), "v2", "", "--to v2 is a version that failed since it succeeded: use one of v1", "v2"},
+		"a beginning of one that failed, too":    {saved("now", "v2", "v1"), "v", "", "is a prefix of several versions (v2, v1)", "v2"},
+		"the other versions failed since":        {saved("now", "v2"), "", "", "the other versions failed since they succeeded: v2", "v2"},
+		"a version that is not saved, of failed": {saved("now", "v2"), "v3", "", "the other versions failed since they succeeded: v2", "v2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := selectTemplate(tc.all, "now", tc.to)
+			got, err := selectTemplate(tc.all, "now", tc.to, func(v string) bool { return v == tc.failed })
 			if got.Release.Version != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("got %q, %v, want %q, %q", got.Release.Version, err, tc.want, tc.err)
 			}

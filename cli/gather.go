@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,17 +30,12 @@ func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) 
 	if f.Missed, err = c.missed(ctx, t); err != nil {
 		return f, err
 	}
-	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(f.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
-	})
-	if err != nil {
-		return f, fmt.Errorf("list the releases: %w", err)
+	if f.Releases, err = c.releasesOf(ctx, t); err != nil {
+		return f, err
 	}
 	uids := map[types.UID]bool{}
-	for _, r := range releases.Items {
-		if r.Spec.WorkloadRef.UID == t.object.GetUID() {
-			f.Releases, uids[r.UID] = append(f.Releases, r), true
-		}
+	for _, r := range f.Releases {
+		uids[r.UID] = true
 	}
 	batches, err := c.breakwater.AppV1alpha1().ChangePods(f.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
@@ -53,6 +49,19 @@ func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) 
 		}
 	}
 	return f, nil
+}
+
+// releasesOf returns the releases of a workload.
+func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWorkload, error) {
+	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(t.object.GetNamespace()).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(t.object.GetName()),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the releases: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(r v1alpha1.ChangeWorkload) bool {
+		return r.Spec.WorkloadRef.UID != t.object.GetUID()
+	}), nil
 }
 
 // inputOf gathers the releases of the workload of an argument.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,6 +83,39 @@ func TestARollbackLeavesTheLiveTemplate(t *testing.T) {
 				t.Errorf("rolled back to %s, %v, want %s", after.Template.Spec.Containers[0].Image, err, tc.want)
 			}
 		})
+	}
+}
+
+// A version may fail its check after it succeeded, and its saved template is deleted only then.
+func TestARollbackSelectsNoVersionThatFailedSince(t *testing.T) {
+	first, second, third := at(1, "busybox:1"), at(2, "busybox:2"), at(3, "busybox:3")
+	c := cluster(t, optedIn, third, first, second, third)
+	name := v1alpha1.ChangeWorkloadName("sleep", builder.Version(second))
+	release, err := c.breakwater.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release.Status.Phase = v1alpha1.ReleaseSuspend
+	if _, err := c.breakwater.AppV1alpha1().ChangeWorkloads("default").UpdateStatus(t.Context(), release, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	target, err := c.workload(t.Context(), "deployment/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{IOStreams: genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}}
+	if err := a.rollback(t.Context(), c, target, builder.Version(second)); err == nil || !strings.Contains(err.Error(), "failed since it succeeded") {
+		t.Errorf("error is %v", err)
+	}
+	if err := a.rollback(t.Context(), c, target, ""); err != nil {
+		t.Fatal(err)
+	}
+	if target, err = c.workload(t.Context(), "deployment/sleep"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := workload.FromUnstructured(target.kind(), target.object)
+	if err != nil || after.Template.Spec.Containers[0].Image != "busybox:1" {
+		t.Errorf("rolled back to %s, %v, want busybox:1", after.Template.Spec.Containers[0].Image, err)
 	}
 }
 

@@ -20,8 +20,8 @@ func (a *app) rollbackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback KIND/NAME [--to VERSION]",
 		Short: "Roll back to a version that succeeded",
-		Long: `Roll back to a version that succeeded, by default the newest one that is not current. It needs
-no manifest: the templates of successful versions are saved. A suspended workload admits it.`,
+		Long: `Roll back to a version that succeeded, by default the newest one that is not current and has not failed
+since. It needs no manifest: the templates of successful versions are saved. A suspended workload admits it.`,
 		Example: "  kubectl breakwater rollback deployment/web\n  kubectl breakwater rollback deployment/web --to 3b41f0c2",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,8 +50,16 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return err
 	}
+	releases, err := c.releasesOf(ctx, t)
+	if err != nil {
+		return err
+	}
+	failed := map[string]bool{}
+	for i := range releases {
+		failed[releases[i].Spec.Reversion] = releases[i].CountsAsFailed()
+	}
 	written, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
-	saved, err := selectTemplate(savedtemplate.ReadAll(list.Items, o.GetUID()), cmp.Or(missed, written.Version), to)
+	saved, err := selectTemplate(savedtemplate.ReadAll(list.Items, o.GetUID()), cmp.Or(missed, written.Version), to, func(v string) bool { return failed[v] })
 	if err != nil {
 		return fmt.Errorf("roll back %s: %w", t, err)
 	}
@@ -70,29 +78,41 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 }
 
 // selectTemplate selects the saved template of the version that begins with to. If to is
-// empty, it selects the newest template of another version than the current one. all is
+// empty, it selects the newest template of another version than the current one. A version that
+// failed since it succeeded is not selected: a suspended workload does not admit it. all is
 // sorted, latest attempt first.
-func selectTemplate(all []savedtemplate.Saved, current, to string) (savedtemplate.Saved, error) {
-	var found []savedtemplate.Saved
-	var versions, matching []string
+func selectTemplate(all []savedtemplate.Saved, current, to string, failed func(version string) bool) (savedtemplate.Saved, error) {
+	var found savedtemplate.Saved
+	var good, bad, matching []string
 	for _, s := range all {
-		if s.Release.Version == current {
+		version := s.Release.Version
+		switch {
+		case version == current:
 			continue
+		case failed(version):
+			bad = append(bad, version)
+		default:
+			good = append(good, version)
 		}
-		versions = append(versions, s.Release.Version)
-		if strings.HasPrefix(s.Release.Version, to) {
-			found, matching = append(found, s), append(matching, s.Release.Version)
+		if strings.HasPrefix(version, to) {
+			found, matching = s, append(matching, version)
 		}
 	}
 	switch {
-	case len(versions) == 0:
+	case len(good) == 0 && len(bad) > 0:
+		return savedtemplate.Saved{}, fmt.Errorf("the other versions failed since they succeeded: %s", strings.Join(bad, ", "))
+	case len(good) == 0:
 		return savedtemplate.Saved{}, fmt.Errorf("no other version has succeeded, so none is saved")
-	case len(found) == 0 && strings.HasPrefix(current, to):
-		return savedtemplate.Saved{}, fmt.Errorf("--to %s is the current version: use one of %s", to, strings.Join(versions, ", "))
-	case len(found) == 0:
-		return savedtemplate.Saved{}, fmt.Errorf("--to %s is not a saved version: use one of %s", to, strings.Join(versions, ", "))
-	case to != "" && len(found) > 1:
+	case to == "":
+		found, _ = savedtemplate.Newest(all, current, failed)
+	case len(matching) == 0 && strings.HasPrefix(current, to):
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is the current version: use one of %s", to, strings.Join(good, ", "))
+	case len(matching) == 0:
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is not a saved version: use one of %s", to, strings.Join(good, ", "))
+	case len(matching) > 1:
 		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a prefix of several versions (%s): write more characters of the version", to, strings.Join(matching, ", "))
+	case failed(found.Release.Version):
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a version that failed since it succeeded: use one of %s", to, strings.Join(good, ", "))
 	}
-	return found[0], nil
+	return found, nil
 }
