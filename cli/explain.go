@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -34,17 +35,29 @@ poddeletionflowcontrol (pdfc).`,
 				return err
 			}
 			if !isOther {
-				_, f, err := c.inputOf(cmd.Context(), args[0])
-				if err != nil {
+				if e, err = c.explain(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				e = diagnosis.Explain(f)
 			}
 			return a.printExplanation(format, e)
 		},
 	}
 	outputFlag(c, &format)
 	return c
+}
+
+// explain explains the state of the workload of an argument.
+func (c *clients) explain(ctx context.Context, argument string) (diagnosis.Explanation, error) {
+	t, f, err := c.inputOf(ctx, argument)
+	if err != nil {
+		return diagnosis.Explanation{}, err
+	}
+	if f.LastSucceeded() == nil {
+		if f.Saved, err = c.saved(ctx, t); err != nil {
+			return diagnosis.Explanation{}, err
+		}
+	}
+	return diagnosis.Explain(f), nil
 }
 
 func (a *app) printExplanation(format string, e diagnosis.Explanation) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 // input gathers the releases of a workload and their batches.
@@ -62,6 +63,17 @@ func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWo
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.ChangeWorkload) bool {
 		return r.Spec.WorkloadRef.UID != t.object.GetUID()
 	}), nil
+}
+
+// saved returns the saved templates of a workload, latest attempt first.
+func (c *clients) saved(ctx context.Context, t target) ([]savedtemplate.Saved, error) {
+	list, err := c.kube.AppsV1().ControllerRevisions(t.object.GetNamespace()).List(ctx, metav1.ListOptions{
+		LabelSelector: savedtemplate.Selector(t.object.GetUID()).String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the saved templates of %s: %w", t, err)
+	}
+	return savedtemplate.ReadAll(list.Items, t.object.GetUID()), nil
 }
 
 // inputOf gathers the releases of the workload of an argument.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,6 +117,25 @@ func TestARollbackSelectsNoVersionThatFailedSince(t *testing.T) {
 	after, err := workload.FromUnstructured(target.kind(), target.object)
 	if err != nil || after.Template.Spec.Containers[0].Image != "busybox:1" {
 		t.Errorf("rolled back to %s, %v, want busybox:1", after.Template.Spec.Containers[0].Image, err)
+	}
+}
+
+// The current version failed after it had succeeded, and the ChangeWorkload of the version before was deleted.
+func TestAnExplanationOfASuspensionNamesASavedVersion(t *testing.T) {
+	first, second := at(1, "busybox:1"), at(2, "busybox:2")
+	second.Labels[v1alpha1.SuspendLabel] = "1700000000"
+	c := cluster(t, optedIn, second, first)
+	name := v1alpha1.ChangeWorkloadName("sleep", builder.Version(first))
+	if err := c.breakwater.AppV1alpha1().ChangeWorkloads("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.explain(t.Context(), "deployment/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "kubectl breakwater rollback deployment/sleep -n default --to " + builder.Version(first)
+	if !slices.ContainsFunc(e.WaysOut, func(w diagnosis.WayOut) bool { return w.Command == want }) {
+		t.Errorf("%q is not in %+v", want, e.WaysOut)
 	}
 }
 

@@ -42,9 +42,9 @@ since. It needs no manifest: the templates of successful versions are saved. A s
 
 func (a *app) rollback(ctx context.Context, c *clients, t target, to string) error {
 	o := t.object
-	list, err := c.kube.AppsV1().ControllerRevisions(o.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: savedtemplate.Selector(o.GetUID()).String()})
+	all, err := c.saved(ctx, t)
 	if err != nil {
-		return fmt.Errorf("list the saved templates of %s: %w", t, err)
+		return err
 	}
 	missed, err := c.missed(ctx, t)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 		failed[releases[i].Spec.Reversion] = releases[i].CountsAsFailed()
 	}
 	written, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
-	saved, err := selectTemplate(savedtemplate.ReadAll(list.Items, o.GetUID()), cmp.Or(missed, written.Version), to, func(v string) bool { return failed[v] })
+	saved, err := selectTemplate(all, cmp.Or(missed, written.Version), to, func(v string) bool { return failed[v] })
 	if err != nil {
 		return fmt.Errorf("roll back %s: %w", t, err)
 	}

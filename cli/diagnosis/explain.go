@@ -12,6 +12,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 // Input is the input of the diagnosis of a workload or a release.
@@ -28,6 +29,8 @@ type Input struct {
 	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
 	Releases []v1alpha1.ChangeWorkload
 	Batches  []v1alpha1.ChangePod
+	// Saved are the saved templates of the workload, latest attempt first. They are needed only if LastSucceeded is nil.
+	Saved []savedtemplate.Saved
 }
 
 // WayOut is a way out of a state: what it does, and the command.
@@ -190,9 +193,23 @@ func (f Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload
 }
 
 func (f Input) addRollback(e *Explanation) {
-	if last := f.LastSucceeded(); last != nil {
-		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which a suspension does not deny", f.command("rollback", "--to "+last.Spec.Reversion)})
+	if to := f.rollbackTarget(); to != "" {
+		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which a suspension does not deny", f.command("rollback", "--to "+to)})
 	}
+}
+
+// rollbackTarget returns the version to roll back to, or "". After a version failed that had succeeded, there is no
+// ChangeWorkload of a version that succeeded, because those of earlier releases were deleted. The saved templates remain.
+func (f Input) rollbackTarget() string {
+	if last := f.LastSucceeded(); last != nil {
+		return last.Spec.Reversion
+	}
+	saved, _ := savedtemplate.Newest(f.Saved, f.CurrentRelease().Version, func(version string) bool {
+		return slices.ContainsFunc(f.Releases, func(c v1alpha1.ChangeWorkload) bool {
+			return c.Spec.Reversion == version && c.CountsAsFailed()
+		})
+	})
+	return saved.Release.Version
 }
 
 func (f Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 func input(change ...func(*diagnosis.Input)) diagnosis.Input {
@@ -43,6 +44,15 @@ func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Inp
 	return func(f *diagnosis.Input) { f.Batches = append(f.Batches, b) }
 }
 
+// saved adds the saved templates of versions.
+func saved(versions ...string) func(*diagnosis.Input) {
+	return func(f *diagnosis.Input) {
+		for _, v := range versions {
+			f.Saved = append(f.Saved, savedtemplate.Saved{Release: v1alpha1.Release{Version: v}})
+		}
+	}
+}
+
 func suspended(f *diagnosis.Input) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
 
 func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
@@ -51,6 +61,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
 	good := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
+	lateFail := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
+	lateFail.Spec.Reversion, lateFail.Spec.Attempt = "late", 1
 	empty := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	empty.Spec.Reversion, empty.Spec.Attempt = "empty", 1
 	empty.Status.Conditions = append(empty.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseJudged, Status: no, Reason: v1alpha1.ReasonNoVerdict})
@@ -92,6 +104,11 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		"a suspended workload": {input(with(failed, good), suspended), diagnosis.StateHeld,
 			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
 			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
+		// A version failed after it had succeeded: the ChangeWorkload of the version before was deleted.
+		"a suspended workload, of which no other release exists": {input(with(failed), suspended, saved("v", "good", "older")), diagnosis.StateHeld,
+			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
+		"a suspended workload, of which the newest saved version failed": {input(with(failed, lateFail), suspended, saved("late", "good")), diagnosis.StateHeld,
+			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
 		"a suspension whose repair was used": {input(with(failed), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
 		"an order that failed as a whole": {input(with(order), suspended), diagnosis.StateHeld,
