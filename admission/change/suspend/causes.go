@@ -35,11 +35,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed)},
 		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
-	if good := newest(releases, (*v1alpha1.ChangeWorkload).SucceededWithPods); good != nil {
-		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
-			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is admitted during the suspension",
-			good.Spec.Reversion, good.Name)})
-	}
+	causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: rollbackCause(w, newest(releases, (*v1alpha1.ChangeWorkload).SucceededWithPods))})
 	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w, failed) + fmt.Sprintf(
 		"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
 		v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
@@ -117,6 +113,17 @@ func repairCause(w *workload.Workload, in Input) string {
 	}
 	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
 		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
+}
+
+// rollbackCause says how a version that succeeded is applied again. Without a ChangeWorkload of one, the saved templates
+// decide, which are not cached.
+func rollbackCause(w *workload.Workload, good *v1alpha1.ChangeWorkload) string {
+	if good == nil {
+		return fmt.Sprintf("if a version that succeeded is saved, `kubectl breakwater rollback %s/%s -n %s` applies its template, "+
+			"which is admitted during the suspension", w.Kind.Argument(), w.Name, w.Namespace)
+	}
+	return fmt.Sprintf("apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is admitted during the suspension",
+		good.Spec.Reversion, good.Name)
 }
 
 func isSuspended(c *v1alpha1.ChangeWorkload) bool { return c.Status.Phase == v1alpha1.ReleaseSuspend }

@@ -302,6 +302,19 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 	}
 }
 
+// The webhook does not read whether a template is saved.
+func TestADenialNamesTheRollbackToASavedVersion(t *testing.T) {
+	failed := builder.ChangeWorkload(build(versioned(2), held), 2, v1alpha1.ReleaseSuspend)
+	causes := newFixture(admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}, true).admit(t,
+		admissiontest.Request(t, build(versioned(2), held), build(versioned(2), held, image("busybox:2"))), false,
+	).Response.Result.Details.Causes
+	want := metav1.StatusCause{Type: suspend.CauseRollback,
+		Message: "if a version that succeeded is saved, `kubectl breakwater rollback deployment/sleep -n default` applies its template, which is admitted during the suspension"}
+	if len(causes) != 4 || causes[2] != want {
+		t.Errorf("got %+v, want %+v", causes, want)
+	}
+}
+
 func TestADenialSaysOnlyOfAJudgedPodThatTheCheckFailed(t *testing.T) {
 	judged, unjudged := v1alpha1.PodSummary{Pod: "sleep-a", Message: "find error"}, v1alpha1.PodSummary{Pod: "sleep-b", Message: v1alpha1.UnjudgedMessage}
 	for name, tc := range map[string]struct {
