@@ -22,6 +22,13 @@ type target struct {
 	object   *unstructured.Unstructured
 }
 
+// missingError is the error of an argument whose object or kind does not exist.
+type missingError string
+
+func (e missingError) Error() string { return string(e) }
+
+func missing(format string, args ...any) error { return missingError(fmt.Sprintf(format, args...)) }
+
 // kindOf returns the kind of an object: one that is built in, or only the name of another one.
 func kindOf(of schema.GroupVersionKind) workload.Kind {
 	for _, k := range workload.BuiltIn() {
@@ -42,7 +49,7 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
+			return nil, missing("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
 		}
 		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
@@ -68,14 +75,14 @@ func (c *clients) target(ctx context.Context, argument string) (target, error) {
 		return target{}, err
 	}
 	var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
-	missing := fmt.Errorf("the cluster has no %s %q", kind, name)
+	notFound := missing("the cluster has no %s %q", kind, name)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		client = c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
-		missing = fmt.Errorf("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
+		notFound = missing("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
 	}
 	o, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return target{}, missing
+		return target{}, notFound
 	} else if err != nil {
 		return target{}, fmt.Errorf("read %s: %w", argument, err)
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
@@ -38,21 +42,15 @@ func (a *app) treeCommand() *cobra.Command {
 }
 
 func (a *app) showTree(ctx context.Context, c *clients, args []string, w io.Writer) error {
-	if len(args) == 0 {
-		var err error
-		if args, err = c.workloadsWithReleases(ctx); err != nil {
-			return err
-		}
-		if len(args) == 0 {
-			_, err := fmt.Fprintf(a.ErrOut, "No releases found in namespace %s.\n", c.namespace)
-			return err
-		}
+	inputs, err := c.treeInputs(ctx, args)
+	if err != nil {
+		return err
 	}
-	for _, argument := range args {
-		_, f, err := c.inputOf(ctx, argument)
-		if err != nil {
-			return err
-		}
+	if len(inputs) == 0 {
+		_, err := fmt.Fprintf(a.ErrOut, "No releases found in namespace %s.\n", c.namespace)
+		return err
+	}
+	for _, f := range inputs {
 		if _, err := io.WriteString(w, diagnosis.Tree(f, a.paint())); err != nil {
 			return err
 		}
@@ -60,16 +58,49 @@ func (a *app) showTree(ctx context.Context, c *clients, args []string, w io.Writ
 	return nil
 }
 
-// workloadsWithReleases returns the workloads of the namespace that have a release, as
-// arguments.
-func (c *clients) workloadsWithReleases(ctx context.Context) ([]string, error) {
+// treeInputs gathers the releases of the workloads of arguments; without arguments, of the workloads of the namespace
+// that have a release.
+func (c *clients) treeInputs(ctx context.Context, args []string) (inputs []diagnosis.Input, err error) {
+	if len(args) == 0 {
+		return c.inputsOfNamespace(ctx)
+	}
+	for _, argument := range args {
+		_, f, err := c.inputOf(ctx, argument)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, f)
+	}
+	return inputs, nil
+}
+
+// inputsOfNamespace gathers the releases of the workloads of the namespace that have a release. It leaves out deleted
+// workloads, whose release a finalizer may keep.
+func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Input, err error) {
 	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(c.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the releases: %w", err)
 	}
-	owners := map[types.UID]string{} // one release for each workload
+	owners := map[types.UID]v1alpha1.WorkloadRef{}
 	for _, r := range list.Items {
-		owners[r.Spec.WorkloadRef.UID] = "changeworkload/" + r.Name
+		if r.DeletionTimestamp == nil {
+			owners[r.Spec.WorkloadRef.UID] = r.Spec.WorkloadRef
+		}
 	}
-	return slices.Sorted(maps.Values(owners)), nil
+	for _, o := range slices.SortedFunc(maps.Values(owners), func(a, b v1alpha1.WorkloadRef) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.UID, b.UID))
+	}) {
+		t, err := c.target(ctx, kindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Argument()+"/"+o.Name)
+		if absent := missingError(""); errors.As(err, &absent) || err == nil && t.object.GetUID() != o.UID {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		f, err := c.input(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, f)
+	}
+	return inputs, nil
 }
