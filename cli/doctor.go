@@ -82,17 +82,27 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
 	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}}
-	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents} {
+	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents, c.settings} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
 		}
 	}
-	config, err := c.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, "config-altershield", metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return in, fmt.Errorf("read ConfigMap config-altershield: %w", err)
-	}
-	in.Server = config.Data["base-url"]
 	return in, nil
+}
+
+// settings gathers the addresses of the AlterShield server and of the permission centre.
+func (c *clients) settings(ctx context.Context, in *diagnosis.Installation) error {
+	for _, s := range []struct {
+		configMap, key string
+		value          *string
+	}{{"config-altershield", "base-url", &in.Server}, {"config-permission", "centre-url", &in.Centre}} {
+		config, err := c.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, s.configMap, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read ConfigMap %s: %w", s.configMap, err)
+		}
+		*s.value = config.Data[s.key]
+	}
+	return nil
 }
 
 func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) error {

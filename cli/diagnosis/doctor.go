@@ -2,12 +2,18 @@ package diagnosis
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
+
+// centre is the name of the Deployment and the Service of the permission centre.
+const centre = "permission-centre"
 
 // Part is a part of Breakwater.
 type Part struct {
@@ -32,7 +38,7 @@ func Parts() []Part {
 		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
 			[]string{"protection-controller", "protection-webhook"}, false, true},
 		{"permission", []string{"breakwater-permission"}, nil,
-			[]string{"permission-controller", "permission-webhook", "init-action-server", "permission-centre"}, false, false},
+			[]string{"permission-controller", "permission-webhook", "init-action-server", centre}, false, false},
 	}
 }
 
@@ -53,6 +59,8 @@ type Installation struct {
 	Broker bool
 	// Server is the address of the AlterShield server; empty if none is configured.
 	Server string
+	// Centre is the address of the permission centre; empty if the setting is missing.
+	Centre string
 	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
 	SelfCheck []corev1.Event
 }
@@ -161,6 +169,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 	for _, n := range p.Deployments {
 		d, ok := in.Deployments[n]
 		switch {
+		case !ok && n == centre && in.foreignCentre():
 		case !ok:
 			wrong = append(wrong, "Deployment "+n+" is missing")
 		case d.Available < max(d.Wanted, 1):
@@ -171,6 +180,9 @@ func (in Installation) examine(p Part) (checks []Check) {
 		}
 	}
 	add("components", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
+	if slices.Contains(p.Deployments, centre) && in.foreignCentre() {
+		checks = append(checks, Check{p.Name + ": centre", ResultInfo, "the centre is " + in.Centre + ", which is not checked", ""})
+	}
 	if p.Knative {
 		checks = append(checks, in.examineChange()...)
 	}
@@ -178,6 +190,18 @@ func (in Installation) examine(p Part) (checks []Check) {
 		checks = append(checks, ExamineBudgetWebhooks(in.Validating))
 	}
 	return checks
+}
+
+// foreignCentre reports whether the permission centre is not the one that config/permission installs. One centre serves
+// many clusters.
+func (in Installation) foreignCentre() bool {
+	u, err := url.Parse(in.Centre)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	const inNamespace = centre + "." + v1alpha1.SystemNamespace
+	host := u.Hostname()
+	return host != centre && host != inNamespace && !strings.HasPrefix(host+".", inNamespace+".svc.")
 }
 
 func (in Installation) examineChange() []Check {

@@ -66,6 +66,26 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"a component is not available": {func(in *diagnosis.Installation) { in.Deployments["webhook"] = diagnosis.Deployment{Wanted: 2} }, map[string]string{"change: components": "webhook has 0 of 2"}},
 		"service openapi is missing":   {func(in *diagnosis.Installation) { delete(in.Deployments, "openapi") }, map[string]string{"change: components": "openapi is missing"}},
 		"a component is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: components": "permission-centre is missing"}},
+		"the centre is outside of the cluster": {func(in *diagnosis.Installation) {
+			delete(in.Deployments, "permission-centre")
+			in.Centre = "https://centre.example.com"
+		}, nil},
+		"another component is missing, and the centre is outside of the cluster": {func(in *diagnosis.Installation) {
+			delete(in.Deployments, "init-action-server")
+			in.Centre = "https://centre.example.com"
+		}, map[string]string{"permission: components": "init-action-server is missing"}},
+		"the centre of this cluster is missing": {func(in *diagnosis.Installation) {
+			delete(in.Deployments, "permission-centre")
+			in.Centre = "https://permission-centre.altershieldoperator-system.svc.cluster.local"
+		}, map[string]string{"permission: components": "permission-centre is missing"}},
+		"the centre of this cluster is missing, and its address is short": {func(in *diagnosis.Installation) {
+			delete(in.Deployments, "permission-centre")
+			in.Centre = "https://permission-centre.altershieldoperator-system.svc:443"
+		}, map[string]string{"permission: components": "permission-centre is missing"}},
+		"the centre is outside of the cluster, and its Deployment is not available": {func(in *diagnosis.Installation) {
+			in.Deployments["permission-centre"] = diagnosis.Deployment{Wanted: 1}
+			in.Centre = "https://centre.example.com"
+		}, map[string]string{"permission: components": "permission-centre has 0 of 1"}},
 		"a function is not Ready": {func(in *diagnosis.Installation) {
 			in.ReadyConditions["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
@@ -124,5 +144,20 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestDoctorNamesACentreOutsideOfTheCluster(t *testing.T) {
+	for centre, want := range map[string]bool{
+		"": false, "https://permission-centre.altershieldoperator-system.svc.cluster.local": false, "https://centre.example.com": true,
+		"https://permission-centre.altershieldoperator-system.svc.example.com": false, "https://permission-centre.altershieldoperator-system.svcs.example.com": true,
+	} {
+		in := complete()
+		in.Centre = centre
+		named := slices.Contains(diagnosis.Examine(in), diagnosis.Check{Name: "permission: centre", Result: diagnosis.ResultInfo,
+			Message: "the centre is " + centre + ", which is not checked"})
+		if named != want {
+			t.Errorf("centre %q is named: %t, want %t", centre, named, want)
+		}
 	}
 }
