@@ -61,15 +61,16 @@ func parseConfig(address string, data map[string]string) (Config, error) {
 	if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		return c, fmt.Errorf("key %s of Secret %s is not an http or https URL", urlKey, SecretName)
 	}
-	c.Template = template.Must(template.New(templateKey).Parse(DefaultTemplate))
+	c.Template = defaultTemplate()
 	if text := data[templateKey]; text != "" {
 		parsed, err := template.New(templateKey).Parse(text)
 		if err == nil {
-			// The template is executed once here: an unknown field is an error now, and not only at the first event.
-			_, err = render(parsed, message{})
+			// The template is executed once here: an unknown field is an error for each event, also for one that needs no
+			// such field.
+			_, err = render(parsed, sample())
 		}
 		if err != nil {
-			c.Invalid = fmt.Errorf("key %s of ConfigMap %s: %w", templateKey, ConfigName, err)
+			c.Invalid = invalidTemplate(err)
 		} else {
 			c.Template = parsed
 		}
@@ -83,4 +84,12 @@ func parseConfig(address string, data map[string]string) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+func defaultTemplate() *template.Template {
+	return template.Must(template.New(templateKey).Parse(DefaultTemplate))
+}
+
+func invalidTemplate(err error) error {
+	return fmt.Errorf("key %s of ConfigMap %s: %w", templateKey, ConfigName, err)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
@@ -34,6 +35,17 @@ func messageOf(d events.ChangeWorkload) message {
 		Verb: string(d.Verb), Namespace: d.Namespace, Kind: d.Workload.Kind, Workload: d.Workload.Name, Release: d.Name,
 		Version: d.Version, Reason: escape(d.Reason), Message: escape(d.Message), User: escape(d.User),
 		Attempt: d.Attempt, Pods: d.Counts.Pods, Passed: d.Counts.Passed, Failed: d.Counts.Failed,
+	}
+}
+
+// sample returns a message that has all fields, so that a template can be tried that takes a part of one.
+func sample() message {
+	const version = "0123456789abcdef0123456789abcdef"
+	return message{
+		Verb: string(events.VerbSuspended), Namespace: "default", Kind: "Deployment", Workload: "web",
+		Release: v1alpha1.ChangeWorkloadName("web", version), Version: version,
+		Reason: v1alpha1.ReasonCheckFailed, Message: "pod web-1 failed its check: too many errors", User: "user@example.com",
+		Attempt: 1, Pods: 3, Passed: 2, Failed: 1,
 	}
 }
 

@@ -193,17 +193,22 @@ func (n *Notifier) restore(dropped int) {
 }
 
 // textOf returns the text of a message. An invalid setting is named in it, because its readers are
-// those who can correct it.
+// those who can correct it: also a template that can be executed for other events and not for this one.
 func textOf(config Config, d events.ChangeWorkload, dropped int) (string, error) {
+	invalid := config.Invalid
 	text, err := render(config.Template, messageOf(d))
+	if err != nil {
+		invalid = errors.Join(invalidTemplate(err), invalid)
+		text, err = render(defaultTemplate(), messageOf(d))
+	}
 	if err != nil {
 		return "", functions.Permanent(err)
 	}
 	if dropped > 0 {
 		text += fmt.Sprintf("\n%d earlier messages were above the limit and were not sent.", dropped)
 	}
-	if config.Invalid != nil {
-		text += "\nInvalid settings, whose defaults are used: " + escape(config.Invalid.Error())
+	if invalid != nil {
+		text += "\nInvalid settings, whose defaults are used: " + escape(invalid.Error())
 	}
 	return text, nil
 }

@@ -182,6 +182,33 @@ func TestAnInvalidSettingIsNamedAndItsDefaultUsed(t *testing.T) {
 	}
 }
 
+func TestATemplateMayRelyOnAValue(t *testing.T) {
+	const defaultText = "Deployment default/web: release suspended (CheckFailed)"
+	for name, tc := range map[string]struct {
+		template, version string
+		want              string
+		invalid           bool
+	}{
+		"that the event has":           {"{{slice .Version 0 8}} {{slice .Reason 0 5}} {{slice .Release 0 3}}", "0123456789abcdef", "01234567 Check " + ft.Release[:3], false},
+		"that is shorter":              {"{{slice .Version 0 8}}", "0123", defaultText, true},
+		"that the event does not have": {"{{slice .User 0 3}}", "0123456789abcdef", defaultText, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t)
+			f, _ := newFunction(t, w.URL, map[string]string{"template": tc.template})
+			d := suspended("web")
+			d.Version = tc.version
+			if err := f(t.Context(), eventOf(t, d)); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.texts) != 1 || !strings.HasPrefix(w.texts[0], tc.want) ||
+				strings.Contains(w.texts[0], "whose defaults are used: key template of ConfigMap config-notify") != tc.invalid {
+				t.Errorf("got %q, want %q, invalid: %t", w.texts, tc.want, tc.invalid)
+			}
+		})
+	}
+}
+
 func TestATemplateCannotWriteWithoutEnd(t *testing.T) {
 	w := newWebhook(t)
 	f, _ := newFunction(t, w.URL, map[string]string{"template": "{{range 1000000000}}text {{end}}"})
