@@ -75,17 +75,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		return controller.NewPermanentError(fmt.Errorf("key %q: %w", key, err))
 	}
 	at := types.NamespacedName{Namespace: namespace, Name: name}
-	if !r.IsLeaderFor(at) {
-		return controller.NewSkipKey(key)
-	}
 	p, err := r.pods.Pods(namespace).Get(name)
 	if apierrs.IsNotFound(err) {
+		// In each replica: one that leads again reports the pods that it remembers.
 		r.uninjected.forget(at)
 		r.leaks.forget(at)
 		r.retries.forget(at)
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if !r.IsLeaderFor(at) {
+		return controller.NewSkipKey(key)
 	}
 	if err := r.checkInjection(ctx, p); err != nil {
 		return err

@@ -313,3 +313,26 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A replica may lead again, and then reports what it remembers.
+func TestAReplicaThatDoesNotLeadForgetsADeletedPod(t *testing.T) {
+	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
+		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}}
+	w := newFixture(t, pod(withoutInitContainer), enabled)
+	w.leaks.byIP["10.0.0.1"] = api.Application{ID: "app", ApplicationRequest: api.ApplicationRequest{Namespace: "shop", Pod: "old", PodUID: "old", PodIPs: []string{"10.0.0.1"}}}
+	w.reconcile(t)
+	if _, holders := w.leaks.counts(); holders != 1 || w.uninjected.counts()[podmeta.ReasonPermissionNotInjected] != 1 {
+		t.Fatalf("before the deletion: %d holders, uninjected %v", holders, w.uninjected.counts())
+	}
+	w.Demote(reconciler.UniversalBucket())
+	w.pods = corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
+	if err := w.Reconcile(t.Context(), "default/web"); err != nil && !controller.IsSkipKey(err) {
+		t.Fatal(err)
+	}
+	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, holders := w.leaks.counts(); holders != 0 || w.uninjected.counts()[podmeta.ReasonPermissionNotInjected] != 0 {
+		t.Errorf("after the deletion: %d holders, uninjected %v", holders, w.uninjected.counts())
+	}
+}
