@@ -59,6 +59,45 @@ func TestChangesOfRegisteredObjectsNeedTheCurrentVersion(t *testing.T) {
 	})
 }
 
+// The webhook admits pods with hostNetwork by nodeScoped of their sets. The version of a set stays, so its
+// owner can change it with the ETag that the owner has read.
+func TestNodeScopedOfASetFollowsTheProvidersOfItsPermissions(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(nil, "web", "db", "cache")
+		nodes := double.Registration("nodes", w.providerURL, "platform")
+		nodeScoped(&nodes)
+		nodes.AllowHTTP = true
+		w.mustDo(adminToken, "POST", "/v1/providers", nodes, nil)
+		w.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "other", Owner: "team-a"}, Permissions: []string{"cache"}}, nil)
+		for _, step := range []struct {
+			permission, provider, version string
+			web, other                    bool
+		}{
+			{"db", "nodes", "1", false, false},
+			{"cache", "nodes", "1", true, true},
+			{"db", "double", "2", false, true},
+		} {
+			w.mustDo(ownerToken, "PUT", "/v1/permissions/"+step.permission, api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: step.provider,
+				Parameters: map[string]string{"name": step.permission}}, nil, "If-Match", `"`+step.version+`"`)
+			var list api.List[api.PermissionSet]
+			w.mustDo(ownerToken, "GET", "/v1/permissionsets", nil, &list)
+			listed := map[string]bool{}
+			for _, s := range list.Items {
+				listed[s.Name] = s.NodeScoped
+			}
+			for name, want := range map[string]bool{"web": step.web, "other": step.other} {
+				var set api.PermissionSet
+				w.mustDo(ownerToken, "GET", "/v1/permissionsets/"+name, nil, &set)
+				if set.NodeScoped != want || listed[name] != want || set.Version != 1 {
+					t.Errorf("after %s has provider %s: set %s has nodeScoped %t (in the list %t) and version %d, want %t and 1",
+						step.permission, step.provider, name, set.NodeScoped, listed[name], set.Version, want)
+				}
+			}
+		}
+	})
+}
+
 func TestListsCanBeSearchedAndPaged(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)

@@ -87,7 +87,46 @@ func (r *Registry) Sets() Resource[api.PermissionSet] {
 		references:  func(s api.PermissionSet) (store.Kind, []string) { return store.KindPermission, s.Permissions },
 		inUse:       notInUse,
 		checkChange: func(store.View, api.PermissionSet, api.PermissionSet) error { return nil },
+		derive:      deriveNodeScoped,
 	}}
+}
+
+// deriveNodeScoped sets NodeScoped of sets. A permission can move to another provider, which does
+// not write the sets that have it.
+func deriveNodeScoped(v store.View, sets []api.PermissionSet) error {
+	names := make([]string, len(sets))
+	for i := range sets {
+		names[i] = sets[i].Name
+	}
+	providers, err := v.ProvidersOfSets(names)
+	if err != nil {
+		return err
+	}
+	nodeScoped := map[string]bool{}
+	for i := range sets {
+		s := &sets[i]
+		s.NodeScoped = len(providers[s.Name]) > 0
+		for _, name := range providers[s.Name] {
+			if _, known := nodeScoped[name]; !known {
+				// A provider that was deleted after the first read counts as not node-scoped.
+				if nodeScoped[name], err = isNodeScoped(v, name); err != nil && !errors.Is(err, store.ErrNotFound) {
+					return err
+				}
+			}
+			s.NodeScoped = s.NodeScoped && nodeScoped[name]
+		}
+	}
+	return nil
+}
+
+func isNodeScoped(v store.View, provider string) (bool, error) {
+	var p api.Provider
+	row, err := v.Object(store.KindProvider, provider)
+	if err != nil {
+		return false, err
+	}
+	err = json.Unmarshal(row.Body, &p)
+	return p.NodeScoped, err
 }
 
 // notInUse is for kinds that applications copy: only references prevent deletion.

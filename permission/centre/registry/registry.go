@@ -47,6 +47,8 @@ type resource[T object] struct {
 	inUse func(v store.View, name string) (string, error)
 	// checkChange rejects changes of immutable fields.
 	checkChange func(v store.View, before, after T) error
+	// derive sets the fields of read objects that depend on other objects; nil if there are none.
+	derive func(v store.View, objects []T) error
 }
 
 // Resource has the operations on a kind.
@@ -57,29 +59,43 @@ type Resource[T object] struct {
 
 // Get reads an object.
 func (c Resource[T]) Get(ctx context.Context, name string) (T, error) {
-	o, err := c.r.Store.View(ctx).Object(c.kind, name)
+	var none T
+	v := c.r.Store.View(ctx)
+	row, err := v.Object(c.kind, name)
 	if err != nil {
-		var none T
 		return none, err
 	}
-	return c.decode(o)
+	items, err := c.read(v, row)
+	if err != nil {
+		return none, err
+	}
+	return items[0], nil
 }
 
 // List reads a page of objects.
 func (c Resource[T]) List(ctx context.Context, page store.Page) ([]T, error) {
-	objects, err := c.r.Store.View(ctx).Objects(c.kind, page)
+	v := c.r.Store.View(ctx)
+	rows, err := v.Objects(c.kind, page)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]T, 0, len(objects))
-	for _, o := range objects {
-		item, err := c.decode(o)
+	return c.read(v, rows...)
+}
+
+// read decodes rows and sets the derived fields.
+func (c Resource[T]) read(v store.View, rows ...store.Object) ([]T, error) {
+	items := make([]T, len(rows))
+	for i, row := range rows {
+		item, err := c.decode(row)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		items[i] = item
 	}
-	return items, nil
+	if c.derive == nil {
+		return items, nil
+	}
+	return items, c.derive(v, items)
 }
 
 // Create registers an object.

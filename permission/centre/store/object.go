@@ -109,6 +109,20 @@ func (v View) CountReferences(toKind Kind, toName string) (int, error) {
 	return v.count("SELECT COUNT(*) FROM links WHERE to_kind = ? AND to_name = ?", toKind, toName)
 }
 
+// ProvidersOfSets returns the names of the providers of the permissions of sets, by set.
+func (v View) ProvidersOfSets(sets []string) (map[string][]string, error) {
+	where, arg := v.dialect.in("s.name", sets)
+	providers := map[string][]string{}
+	err := v.each(func(rows *sql.Rows) error {
+		var set, provider string
+		err := rows.Scan(&set, &provider)
+		providers[set] = append(providers[set], provider)
+		return err
+	}, "SELECT DISTINCT s.name, p.to_name FROM links s JOIN links p ON p.kind = ? AND p.name = s.to_name WHERE s.kind = ? AND "+where,
+		KindPermission, KindSet, arg)
+	return providers, err
+}
+
 func scanObject(scan func(...any) error) (Object, error) {
 	var o Object
 	var body string
