@@ -16,6 +16,10 @@ import (
 // maxReaders is the number of SQLite connections for reading.
 const maxReaders = 4
 
+// minConnections is the minimum size of the PostgreSQL pool: a migration holds its lock on one
+// connection and writes on another.
+const minConnections = 2
+
 // pragmas make committed SQLite transactions survive a power failure: a grant
 // whose intent is lost could not be revoked.
 const pragmas = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
@@ -74,6 +78,9 @@ func connect(ctx context.Context, address string) (*Store, error) {
 	if u, err := url.Parse(address); err == nil && !u.Query().Has("pool_max_conns") {
 		config.MaxConns = 32
 	}
+	if config.MaxConns < minConnections {
+		return nil, fmt.Errorf("invalid PostgreSQL DSN: pool_max_conns is %d; set it to %d or more, or remove it", config.MaxConns, minConnections)
+	}
 	for name, value := range sessionParameters {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
 			config.ConnConfig.RuntimeParams[name] = value
@@ -84,7 +91,7 @@ func connect(ctx context.Context, address string) (*Store, error) {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	return &Store{dialect: postgres, write: db, read: db, pool: pool, background: make(chan struct{}, max(1, config.MaxConns/2))}, nil
+	return &Store{dialect: postgres, write: db, read: db, pool: pool, background: make(chan struct{}, config.MaxConns/2)}, nil
 }
 
 func connectSQLite(path string) (*Store, error) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -46,6 +47,25 @@ func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
 	if err := s.Write(t.Context(), func(tx Tx) error { return tx.LockNames(names) }); err != nil {
 		t.Error(err)
 	}
+}
+
+// A migration holds its lock on one connection and writes on another.
+func TestAPoolOfOneConnectionIsRejected(t *testing.T) {
+	address := database.Postgres(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s, err := Open(ctx, address+"&pool_max_conns=1")
+	if err == nil {
+		s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "pool_max_conns") {
+		t.Errorf("with one connection: %v, want an error that names pool_max_conns", err)
+	}
+	s, err = Open(ctx, address+"&pool_max_conns=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }
 
 // slow is the reader of an export, or the writer of an import, that begins when the session of
