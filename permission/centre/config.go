@@ -42,6 +42,7 @@ type Config struct {
 	// DrainTimeout is the time for calls in progress when the process stops.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
 	// Retention is how long audit entries, revoked applications and the UIDs of ended pods are kept.
+	// The applications of a pod are kept as long after the last report that lists the pod.
 	Retention time.Duration `envconfig:"RETENTION" default:"2160h"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"info"`

@@ -3,8 +3,10 @@ package centre
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -32,6 +34,48 @@ func TestALateRequestForAPodThatHasEndedGrantsNothing(t *testing.T) {
 		w.waitForState(w.request(podRequest(2, "web")).ID, api.Granted)
 		if grants := w.double.Stats().Current; len(grants) != 1 {
 			t.Errorf("grants at the provider: %+v", grants)
+		}
+	})
+}
+
+// The controller reports a leak if the centre has no applications of a pod that ends.
+func TestTheApplicationsOfAnExistingPodAreKeptAfterTheRetention(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(nil, "web", "db")
+		for n := range 2 {
+			a := w.waitForState(w.request(podRequest(n, "web")).ID, api.Granted)
+			w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+			w.waitForState(a.ID, api.Revoked)
+		}
+		if _, err := w.centre.store.Writer().ExecContext(t.Context(), fmt.Sprintf("UPDATE applications SET updated = updated - %d", (2*w.centre.config.Retention).Microseconds())); err != nil {
+			t.Fatal(err)
+		}
+		w.mustDo(serverToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(),
+			Pods: []api.LivePod{{UID: podRequest(1, "web").PodUID, IPs: podRequest(1, "web").PodIPs}}}, nil)
+		applications := func(n int) (states []api.State) {
+			var result api.RevokeResult
+			w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(n, "web").PodUID}, &result)
+			for _, a := range result.Items {
+				states = append(states, a.State)
+			}
+			return states
+		}
+		if err := w.centre.prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := applications(0); len(got) != 0 {
+			t.Errorf("a pod that no report lists: applications %v after the retention, want none", got)
+		}
+		if got := applications(1); !slices.Equal(got, []api.State{api.Revoked}) {
+			t.Errorf("a pod that a report lists: applications %v after the retention, want one that is Revoked", got)
+		}
+		// Reports of the cluster may end.
+		if err := w.centre.store.Write(t.Context(), func(tx store.Tx) error { return tx.Prune(time.Now().Add(time.Minute)) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := applications(1); len(got) != 0 {
+			t.Errorf("applications %v after the retention since the last report, want none", got)
 		}
 	})
 }

@@ -89,6 +89,10 @@ func DecidePage(checked, unlisted, confirmed int) PageDecision {
 // decidePage stores a page of a report before its revocations begin, and decides about it.
 func (e *Engine) decidePage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (page PageDecision, err error) {
 	now := e.Clock.Now().UTC()
+	listed := make([]string, len(r.Pods))
+	for i, p := range r.Pods {
+		listed[i] = p.UID
+	}
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		c, err := tx.LockCluster(cluster)
 		if err != nil {
@@ -99,6 +103,9 @@ func (e *Engine) decidePage(ctx context.Context, cluster string, r api.PodReport
 		}
 		if c.UID != r.ClusterUID {
 			return OtherCluster{cluster, c.UID, r.ClusterUID}
+		}
+		if err := tx.SetListed(cluster, listed, now); err != nil {
+			return err
 		}
 		if !now.Before(c.ConfirmedUntil) {
 			c.Confirmed, c.ConfirmedUntil = 0, time.Time{}

@@ -129,6 +129,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"the leaks to schedule":          {"grants_unscheduled", func(v View) error { return Tx{v}.ScheduleLeaks("p4", now, 100) }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"providers of sets":              {"links", func(v View) error { _, err := v.ProvidersOfSets([]string{"s1", "s2"}); return err }},
+			"listed pods":                    {"applications_pod", func(v View) error { return Tx{v}.SetListed("c", []string{"uid-1", "uid-2"}, now) }},
 			"applications of a namespace": {"applications_namespace", func(v View) error {
 				_, err := v.Applications(Filter{Namespace: "shop1"}, Page{Limit: 100})
 				return err
