@@ -100,7 +100,7 @@ func (a *app) paint() diagnosis.Paint {
 		return diagnosis.Plain
 	}
 	colors := map[diagnosis.State]string{
-		diagnosis.StatePassed: "32", diagnosis.StateFailed: "31", diagnosis.StateHeld: "33", diagnosis.StateDenying: "33", diagnosis.StateRunning: "36",
+		diagnosis.StatePassed: "32", diagnosis.StateNotWaiting: "32", diagnosis.StateAllowing: "32", diagnosis.StateFailed: "31", diagnosis.StateHeld: "33", diagnosis.StateDenying: "33", diagnosis.StateRunning: "36",
 	}
 	return func(word string, meaning diagnosis.State) string {
 		if color, ok := colors[meaning]; ok {

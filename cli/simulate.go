@@ -212,7 +212,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 	paint := a.paint()
 	err := a.print(format, map[string]any{"requests": list(all)}, notAllowed, func(w io.Writer) error {
 		for _, s := range all {
-			word := paint("would be allowed", diagnosis.StatePassed)
+			word := paint("would be allowed", diagnosis.StateAllowing)
 			if !s.Allowed {
 				word = paint(s.outcomeText(), diagnosis.StateFailed)
 			}

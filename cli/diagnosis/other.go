@@ -17,7 +17,7 @@ const ReasonNotReported = "NotReported"
 
 // ExplainPod explains what a pod waits for before its containers start.
 func ExplainPod(p *corev1.Pod) Explanation {
-	e := Explanation{Subject: "pod/" + p.Name, State: StatePassed, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
+	e := Explanation{Subject: "pod/" + p.Name, State: StateNotWaiting, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
 	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil && c.Status == corev1.ConditionFalse {
 		e.State, e.Reason, e.Why = StateFailed, c.Reason, []string{c.Message}
 		if c.Reason == podmeta.ReasonNamespaceNotEnabled {
@@ -57,7 +57,7 @@ func waitsWithoutCondition(p *corev1.Pod) bool {
 
 // ExplainBudget explains what a budget allows now.
 func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
-	e := Explanation{Subject: "podunavailablebudget/" + b.Name, State: StatePassed, Reason: "Allowed"}
+	e := Explanation{Subject: "podunavailablebudget/" + b.Name, State: StateAllowing, Reason: "Allowed"}
 	s := b.Status
 	e.Why = []string{fmt.Sprintf("%d of %d pods are available, and %d must be available: %d more may become unavailable",
 		s.CurrentAvailable, s.TotalReplicas, s.DesiredAvailable, s.UnavailableAllowed)}
@@ -84,7 +84,7 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 
 // ExplainFlowControl explains whether a flow control denies deletions now.
 func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
-	e := Explanation{Subject: "poddeletionflowcontrol/" + f.Name, State: StatePassed, Reason: v1alpha1.ReasonWithinLimit}
+	e := Explanation{Subject: "poddeletionflowcontrol/" + f.Name, State: StateAllowing, Reason: v1alpha1.ReasonWithinLimit}
 	open := f.Status.GetCondition(v1alpha1.FlowControlOpen)
 	e.Why = []string{fmt.Sprintf("%d deletions in the longest window", f.Status.Deleted)}
 	if open.IsTrue() {

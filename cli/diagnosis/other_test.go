@@ -21,8 +21,8 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 		state      diagnosis.State
 		why        string
 	}{
-		"no permission is needed":       {nil, diagnosis.StatePassed, "waits for no permission"},
-		"all are granted":               {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "True", Reason: "PermissionGranted", Message: "granted"}}, diagnosis.StatePassed, "granted"},
+		"no permission is needed":       {nil, diagnosis.StateNotWaiting, "waits for no permission"},
+		"all are granted":               {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "True", Reason: "PermissionGranted", Message: "granted"}}, diagnosis.StateNotWaiting, "granted"},
 		"one is applied for":            {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "PermissionApplying", Message: "orders waits"}}, diagnosis.StateRunning, "orders waits"},
 		"one is denied":                 {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "BreakerOpenDenied", Message: "orders denied"}}, diagnosis.StateFailed, "orders denied"},
 		"the init container is missing": {[]corev1.PodCondition{{Type: podmeta.ConditionInjected, Status: "False", Reason: "PermissionNotInjected", Message: "not injected"}}, diagnosis.StateFailed, "not injected"},
@@ -62,10 +62,10 @@ func TestAPodWithoutAConditionWaitsIfItNeedsPermissions(t *testing.T) {
 		reason string
 	}{
 		"a pod that needs permissions": {podmeta.LabelRequired, corev1.PodPending, diagnosis.StateRunning, "NotReported"},
-		"a pod that needs none":        {"", corev1.PodPending, diagnosis.StatePassed, "NoPermissionNeeded"},
+		"a pod that needs none":        {"", corev1.PodPending, diagnosis.StateNotWaiting, "NoPermissionNeeded"},
 		"a new pod without a phase":    {podmeta.LabelRequired, "", diagnosis.StateRunning, "NotReported"},
-		"a pod that runs":              {podmeta.LabelRequired, corev1.PodRunning, diagnosis.StatePassed, "NoPermissionNeeded"},
-		"a completed pod":              {podmeta.LabelRequired, corev1.PodFailed, diagnosis.StatePassed, "NoPermissionNeeded"},
+		"a pod that runs":              {podmeta.LabelRequired, corev1.PodRunning, diagnosis.StateNotWaiting, "NoPermissionNeeded"},
+		"a completed pod":              {podmeta.LabelRequired, corev1.PodFailed, diagnosis.StateNotWaiting, "NoPermissionNeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{podmeta.Label: tc.label}}, Status: corev1.PodStatus{Phase: tc.phase}}
@@ -92,13 +92,13 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 		state diagnosis.State
 		way   string
 	}{
-		"a budget with room":            {diagnosis.ExplainBudget(budget(1, "True")), diagnosis.StatePassed, ""},
+		"a budget with room":            {diagnosis.ExplainBudget(budget(1, "True")), diagnosis.StateAllowing, ""},
 		"a budget without room":         {diagnosis.ExplainBudget(budget(0, "True")), diagnosis.StateDenying, "kubectl edit pub web"},
-		"a shadow budget without room":  {diagnosis.ExplainBudget(inShadow), diagnosis.StatePassed, ""},
+		"a shadow budget without room":  {diagnosis.ExplainBudget(inShadow), diagnosis.StateAllowing, ""},
 		"a budget that is not enforced": {diagnosis.ExplainBudget(budget(1, "Unknown")), diagnosis.StateFailed, "kubectl breakwater doctor"},
-		"a closed flow control":         {diagnosis.ExplainFlowControl(&v1alpha1.PodDeletionFlowControl{}), diagnosis.StatePassed, ""},
+		"a closed flow control":         {diagnosis.ExplainFlowControl(&v1alpha1.PodDeletionFlowControl{}), diagnosis.StateAllowing, ""},
 		"an open flow control":          {diagnosis.ExplainFlowControl(open), diagnosis.StateDenying, "kubectl edit pdfc"},
-		"an open shadow flow control":   {diagnosis.ExplainFlowControl(openInShadow), diagnosis.StatePassed, ""},
+		"an open shadow flow control":   {diagnosis.ExplainFlowControl(openInShadow), diagnosis.StateAllowing, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var commands []string

@@ -14,13 +14,17 @@ type State string
 // The states.
 const (
 	StateRunning State = "Running"
-	StatePassed  State = "Passed"
+	// StatePassed: the release passed, or a pod of it.
+	StatePassed State = "Passed"
 	// StateHeld: the rollout is stopped until a person decides. If it is unjudged, a late verdict ends
 	// the hold, too. If the server has not accepted the order, its acceptance does.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
-	// StateDenying: a budget or flow control denies requests.
-	StateDenying State = "Denying"
+	// StateNotWaiting: a pod waits for no permission, whatever its verdict is.
+	StateNotWaiting State = "NotWaiting"
+	// StateAllowing and StateDenying: a budget or flow control allows or denies requests.
+	StateAllowing State = "Allowing"
+	StateDenying  State = "Denying"
 	// StateNotJudged: Breakwater does not judge the workload: its namespace is not opted in, or it has no
 	// release, or only one of a former template.
 	StateNotJudged State = "NotJudged"
