@@ -38,8 +38,8 @@ func (e *Engine) Acknowledge(ctx context.Context, id, user string, authorize fun
 	return app, grants, err
 }
 
-// AcknowledgeProvider is Acknowledge for all leaked grants of a provider, except those for
-// which it is being called. It returns their number.
+// AcknowledgeProvider is Acknowledge for all leaked grants of a provider, except those of applications
+// for which it is being called to revoke one. It returns their number.
 func (e *Engine) AcknowledgeProvider(ctx context.Context, provider, user string) (int, error) {
 	if _, err := e.Store.View(ctx).Object(store.KindProvider, provider); err != nil {
 		return 0, err

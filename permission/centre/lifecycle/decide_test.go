@@ -228,3 +228,21 @@ func TestAnApplicationIsUnlistedWhenItsPodOrAddressesAreMissing(t *testing.T) {
 		})
 	}
 }
+
+func TestAStatusSaysWhetherTheProviderIsBeingCalled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		waiting store.Grant
+		want    string
+	}{
+		"in the queue":   {store.Grant{State: api.Requested}, "1 of 2 permissions are granted; b: the call to the provider waits for its turn"},
+		"being called":   {store.Grant{State: api.Applying}, "1 of 2 permissions are granted; b: the provider is being called"},
+		"with a message": {store.Grant{State: api.Requested, Message: "waits for p"}, "1 of 2 permissions are granted; b: waits for p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.waiting.Permission = "b"
+			if got := Derive(false, []store.Grant{{Permission: "a", State: api.Granted}, tc.waiting}); got.State != api.Applying || got.Message != tc.want {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -62,7 +62,11 @@ func Derive(revokeRequested bool, grants []store.Grant) Status {
 	default:
 		current := first(api.Applying, api.Requested)
 		message := current.Message
-		if message == "" {
+		switch {
+		case message != "":
+		case current.State == api.Requested:
+			message = "the call to the provider waits for its turn"
+		default:
 			message = "the provider is being called"
 		}
 		return Status{api.Applying, current.Reason, fmt.Sprintf("%d of %d permissions are granted; %s: %s", count(api.Granted), len(grants), current.Permission, message)}

@@ -65,9 +65,9 @@ func (t *txn) endStep(before, g store.Grant) error {
 }
 
 // failOverdue ends attempts of a provider whose breaker is open. It ends an attempt if both the
-// attempt and the outage have lasted for retry.pollTimeoutSeconds. The time that a grant waits for
-// the rate limit does not count, also not for that of another replica, which may reach the
-// provider if this one does not.
+// attempt and the outage have lasted for retry.pollTimeoutSeconds. So a grant that only waits for
+// the rate limit does not fail. Nor does any grant if a replica has granted or denied a permission of
+// the provider in that time: that replica reaches the provider, although this one does not.
 func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 	began := e.Clock.Now().Add(-seconds(p.Retry.PollTimeoutSeconds))
 	if down := e.Breaker.DownSince(p.Name); down.IsZero() || down.After(began) {
