@@ -22,7 +22,7 @@ const (
 	PermissionGranted PermissionVerb = "granted"
 	// PermissionDenied: a provider denied a permission set. Requests that the centre rejects have no event.
 	PermissionDenied PermissionVerb = "denied"
-	// PermissionRevoked: the pod has ended and all its grants are revoked.
+	// PermissionRevoked: the pod has ended and needs no grant any more. Another pod of its node may keep one.
 	PermissionRevoked PermissionVerb = "revoked"
 	// PermissionLeaked: the pod has ended and a grant could not be revoked.
 	PermissionLeaked PermissionVerb = "leaked"

@@ -10,9 +10,9 @@ type State string
 
 // The states of an application.
 const (
-	// Requested: stored and queued; no provider was called in this attempt yet.
+	// Requested: stored and queued; no permission is granted, and no provider was called in this attempt.
 	Requested State = "Requested"
-	// Applying: a provider was called and has not decided yet.
+	// Applying: a provider was called or some permissions are granted; not all are decided.
 	Applying State = "Applying"
 	// Granted: every permission was granted.
 	Granted State = "Granted"
@@ -179,7 +179,8 @@ type RevokeRequest struct {
 
 // RevokeResult is the answer of POST /v1/applications/revoke.
 type RevokeResult struct {
-	// Items are the applications of the pod that are revoked or being revoked.
+	// Items are the applications of the pod, except those that KeepIPs keeps. Each is Revoked, Leaked or
+	// being revoked.
 	Items []Application `json:"items"`
 	// OtherNames are other names of the cluster under which the pod has applications, which this
 	// request does not revoke: the cluster was renamed. Empty if KeepIPs is set.

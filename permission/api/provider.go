@@ -57,8 +57,8 @@ type RateLimit struct {
 
 // Retry configures retries of failed calls. Denied calls are not retried.
 type Retry struct {
-	// MaxCalls is how many calls of one attempt may fail before it is Failed;
-	// default 5, at most 20.
+	// MaxCalls is how many calls of one attempt may fail before it is Failed, counted from the last
+	// answer that a call is still being processed; default 5, at most 20.
 	MaxCalls int `json:"maxCalls,omitempty"`
 	// BackoffSeconds is the delay before the second call. It doubles with each call;
 	// a random part of up to the same length is added. Default 2, at most 600.

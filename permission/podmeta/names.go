@@ -49,7 +49,7 @@ const (
 	// ReasonPermissionRequested: the permission centre accepted the request, or another call of the
 	// pod sends it.
 	ReasonPermissionRequested = "PermissionRequested"
-	// ReasonPermissionApplying: a provider was called and has not decided yet.
+	// ReasonPermissionApplying: a provider was called or some permissions are granted; not all are decided.
 	ReasonPermissionApplying = "PermissionApplying"
 	// ReasonPermissionGranted: the app containers may start.
 	ReasonPermissionGranted = "PermissionGranted"
@@ -62,7 +62,7 @@ const (
 	ReasonBreakerOpenDenied = "BreakerOpenDenied"
 	// ReasonBreakerOpenFailed: failed too often; one attempt per interval.
 	ReasonBreakerOpenFailed = "BreakerOpenFailed"
-	// ReasonBreakerClosed: the breaker was reset, or an attempt succeeded.
+	// ReasonBreakerClosed: the breaker was reset, or all permissions of the pod are granted.
 	ReasonBreakerClosed = "BreakerClosed"
 	// ReasonPermissionCentreUnreachable: a call to the permission centre failed, and is
 	// retried: there was no answer, or one that is not about the pod or its sets, such as 401.
@@ -73,7 +73,7 @@ const (
 
 	// ReasonPermissionRevoking: earlier grants of the pod are being revoked.
 	ReasonPermissionRevoking = "PermissionRevoking"
-	// ReasonPermissionRevoked: the grants of the pod were revoked.
+	// ReasonPermissionRevoked: the pod needs no grant any more. Another pod of its node may keep one.
 	ReasonPermissionRevoked = "PermissionRevoked"
 	// ReasonPermissionLeaked: a grant of the pod could not be revoked.
 	ReasonPermissionLeaked = "PermissionLeaked"

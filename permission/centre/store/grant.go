@@ -29,7 +29,8 @@ type Grant struct {
 	// Failures those that failed.
 	Calls    int
 	Failures int
-	// Since is when State began, Began when the attempt or revocation began.
+	// Since is when State began. Began is the time from which pollTimeoutSeconds counts: the end of the
+	// first call, or before it the time when the first step became due.
 	Since, Began time.Time
 	NextTry      time.Time
 	// Due is when the next step is due; zero if there is none. While a step is

@@ -73,7 +73,7 @@ func (r *reporter) revokedSets(ctx context.Context, p *corev1.Pod, all []api.App
 		r.revoked.Add(ctx, 1)
 		delivery.SendBestEffort(ctx, r.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
 	}
-	r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(all), strings.Join(podmeta.IPs(p), ", "))
+	r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "the pod needs %s at %s no longer", setNames(all), strings.Join(podmeta.IPs(p), ", "))
 }
 
 // podApplication returns a placeholder application, with the pod's addresses only, for a leak of
