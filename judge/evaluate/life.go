@@ -98,6 +98,6 @@ func nameOf(instance string) string {
 }
 
 // minRepeatedRestarts is the smallest number of restarts of one container that can be a fail at the
-// start of its pod or during probation, and that of OOM kills during probation. All containers of
+// start of its pod or during probation, and that of restarts of all pods with an OOM kill during probation. All containers of
 // many pods restart once: if a dependency starts later, or their node reboots.
 const minRepeatedRestarts = 2
