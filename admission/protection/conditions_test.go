@@ -230,6 +230,47 @@ func TestWhichDeletionsOfProtectedObjectsAreDecided(t *testing.T) {
 	}
 }
 
+// A budget keeps pods of a ReplicaSet that is scaled to 0: the rollout of a Deployment or a person scaled
+// it down. Its pods must not leave the budget until they terminate.
+func TestWhichUpdatesOfReplicaSetsMayTakePodsOutOfABudget(t *testing.T) {
+	replicaSet := func(change func(metadata, spec, status object)) object {
+		metadata := object{"name": "web-1", "labels": object{"app": "web"}, "ownerReferences": []any{
+			object{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-d", "controller": true}}}
+		spec, status := object{"replicas": 3}, object{"replicas": 3}
+		if change != nil {
+			change(metadata, spec, status)
+		}
+		return object{"metadata": metadata, "spec": spec, "status": status}
+	}
+	orphaned := replicaSet(func(m, _, _ object) { delete(m, "ownerReferences") })
+	policy := builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+"207-owned-replicasets.yaml")[0]
+	for name, tc := range map[string]struct {
+		user     string
+		old, new object
+		want     bool
+	}{
+		"with pods":                           {alice, replicaSet(nil), orphaned, true},
+		"with pods, of labels":                {alice, replicaSet(nil), replicaSet(func(m, _, _ object) { m["labels"] = object{"app": "db"} }), true},
+		"without a number of replicas":        {alice, replicaSet(func(_, s, _ object) { delete(s, "replicas") }), orphaned, true},
+		"whose pods do not exist yet":         {alice, replicaSet(func(_, _, s object) { s["replicas"] = 0 }), orphaned, true},
+		"scaled to 0, with pods":              {alice, replicaSet(func(_, s, _ object) { s["replicas"] = 0 }), orphaned, true},
+		"scaled to 0":                         {alice, replicaSet(func(_, s, st object) { s["replicas"], st["replicas"] = 0, 0 }), orphaned, false},
+		"scaled to 0, without a status":       {alice, replicaSet(func(_, s, st object) { s["replicas"] = 0; delete(st, "replicas") }), orphaned, false},
+		"terminating":                         {alice, replicaSet(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" }), orphaned, false},
+		"terminating, scaled to 0, with pods": {alice, replicaSet(func(m, s, _ object) { m["deletionTimestamp"], s["replicas"] = "2026-01-01T00:00:00Z", 0 }), orphaned, false},
+		"without a controller":                {alice, orphaned, replicaSet(nil), false},
+		"that changes only the replicas":      {alice, replicaSet(nil), replicaSet(func(_, s, _ object) { s["replicas"] = 0 }), false},
+		"by the garbage collector":            {garbage, replicaSet(nil), orphaned, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := object{"request": request("UPDATE", "replicasets", "", tc.user), "object": tc.new, "oldObject": tc.old}
+			if got := admissiontest.Matches(t, policy.Spec.MatchConditions, vars); got != tc.want {
+				t.Errorf("decided: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 // match evaluates all conditions of a webhook. An error fails the test, because it
 // would deny a request.
 func match(t *testing.T, webhook string, vars object, want bool) {
