@@ -1,5 +1,5 @@
 // Package admissiontest builds admission requests for tests, applies the patches of
-// their responses, and evaluates the matchConditions of webhooks.
+// their responses, and evaluates the matchConditions of webhooks and the validations of policies.
 package admissiontest
 
 import (
