@@ -72,14 +72,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 }
 
 // remove removes the label, unless there is a budget that the cache does not have
-// yet. If there is one, it waits for removalDelay again.
+// yet. If there is one, it waits for removalDelay again. Without the CRD there is none.
 func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler.Event {
 	live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
+	if err != nil && !apierrs.IsNotFound(err) {
 		return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
 	}
 	r.unused.forget(n.UID)
-	if len(live.Items) > 0 && !changev1alpha1.ExcludedNamespace(n.Name) {
+	if err == nil && len(live.Items) > 0 && !changev1alpha1.ExcludedNamespace(n.Name) {
 		return controller.NewRequeueAfter(removalDelay)
 	}
 	// Optimistic lock: another writer may have set the label again.

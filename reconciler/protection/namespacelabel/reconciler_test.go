@@ -2,6 +2,7 @@ package namespacelabel
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,36 @@ func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
 	w.pass(removalDelay)
 	w.want(t, removalDelay, true)
 	w.want(t, removalDelay, true)
+}
+
+// The API server answers 404 after the deletion of the CRD. A webhook that starts then does not become Ready, so
+// every deletion in a namespace that keeps the label would be denied.
+func TestTheLabelIsRemovedAfterTheDeletionOfTheCRD(t *testing.T) {
+	w := newFixture()
+	w.policy.PrependReactor("list", "podunavailablebudgets", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewGenericServerResponse(http.StatusNotFound, "list", v1alpha1.Resource("podunavailablebudgets"), "", "404 page not found", 0, true)
+	})
+	w.cache(t, true)
+	w.want(t, 0, true)
+	w.cache(t, false)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
+	w.want(t, 0, false)
+}
+
+func TestTheLabelStaysWhileTheBudgetsCannotBeListed(t *testing.T) {
+	w := newFixture()
+	w.policy.PrependReactor("list", "podunavailablebudgets", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewServiceUnavailable("the API server starts")
+	})
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
+	if err := w.ReconcileKind(t.Context(), w.namespace); !apierrs.IsServiceUnavailable(err) {
+		t.Errorf("the error is %v", err)
+	}
+	if n, err := w.kube.CoreV1().Namespaces().Get(t.Context(), "ns", metav1.GetOptions{}); err != nil || !hasLabel(n) {
+		t.Errorf("the label was removed, or %v", err)
+	}
 }
 
 // A label that is set again after its removal is kept for the whole delay.
