@@ -26,6 +26,7 @@ import (
 )
 
 var (
+	nodes        = nodeKind.WithVersion("v1")
 	podKind      = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	gameKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 	groupSetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GroupSet"}
@@ -64,7 +65,7 @@ func (w *fixture) withOwners(t *testing.T, objects []*unstructured.Unstructured,
 			"spec": map[string]any{"replicas": found.wanted}, "status": map[string]any{"replicas": found.observed},
 		}}, nil
 	})
-	w.owners.client, w.owners.mapper = client, newMapper(podKind, gameKind, groupSetKind, jobKind, cloneSetKind)
+	w.owners.client, w.owners.mapper = client, newMapper(nodes, podKind, gameKind, groupSetKind, jobKind, cloneSetKind)
 }
 
 func newOwner(kind schema.GroupVersionKind, name string, above []metav1.OwnerReference, fields map[string]any) *unstructured.Unstructured {
@@ -151,6 +152,11 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 		{name: "a surge below an owner with replicas", scales: map[string]scale{"web": {1, 1}},
 			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
 		{name: "the parallelism of a BroadcastJob is not its pods", objects: podsOf(3, ownedBy(jobKind, "web")), live: []*unstructured.Unstructured{job}, total: 3, allowed: 1},
+		{name: "static pods of a Node that may not be read", objects: podsOf(3, ownedBy(nodes, "node-1")), forbidden: []string{"nodes"}, total: 3, allowed: 1},
+		{name: "static pods beside those of a Deployment", objects: append(application(3, 3, 3), podsOf(4, ownedBy(nodes, "node-1"))[3]),
+			forbidden: []string{"nodes"}, total: 4, allowed: 1},
+		{name: "a Node of another group", objects: podsOf(3, ownedBy(schema.GroupVersionKind{Group: "nowhere", Version: "v1", Kind: "Node"}, "web")),
+			total: 3, unknown: "Node.nowhere web: the API server does not serve the kind"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newFixture(t, newBudget(nil), tc.objects...)

@@ -39,10 +39,15 @@ func newOwnerTally(ctx context.Context, owners *owners, namespace string) *owner
 
 // chain has the controllers above pods.
 type chain struct {
+	// owners are those that want a number of pods, or may want one.
 	owners []owner
-	// above has the same controllers, as a type of package internal/budget.
+	// above has all controllers, as a type of package internal/budget.
 	above budget.Chain
 }
+
+// nodeKind is the kind of the controller of static pods. A Node wants no number of pods, so a static pod
+// counts as one without an owner.
+var nodeKind = schema.GroupKind{Kind: "Node"}
 
 // chain returns the controllers above a pod. It reads them once for all pods of a
 // controller.
@@ -58,7 +63,9 @@ func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 	var c chain
 	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		o, err := t.owner(kind, ref)
-		c.owners = append(c.owners, o)
+		if kind.GroupKind() != nodeKind {
+			c.owners = append(c.owners, o)
+		}
 		c.above = append(c.above, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, TerminatingOrGone: o.terminatingOrGone})
 		return o.refs, err
 	})
