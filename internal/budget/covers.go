@@ -35,6 +35,15 @@ func (c Chain) Topmost() (Owner, bool) {
 	return c[len(c)-1], true
 }
 
+// Below returns the owners below the one with the UID: those that remain above the pod after
+// an orphaning deletion of that owner.
+func (c Chain) Below(uid types.UID) Chain {
+	if i := slices.IndexFunc(c, func(o Owner) bool { return o.UID == uid }); i >= 0 {
+		return c[:i]
+	}
+	return c
+}
+
 // TopmostTerminatingOrGone reports whether the topmost controller is terminating or not found.
 // Then the application is being deleted, and the deletion of its pods is not a disruption.
 func (c Chain) TopmostTerminatingOrGone() bool {

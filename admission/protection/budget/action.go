@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -19,6 +20,9 @@ type Action struct {
 	Subject string
 	// Controller is the name of the controller that the request deletes; empty if it is about a pod.
 	Controller string
+	// Orphaning is the UID of Controller if its deletion orphans what it owns. Then the request is
+	// charged only for pods that are not below the target of a budget afterwards.
+	Orphaning types.UID
 	// Pods are the affected pods before the request.
 	Pods []*corev1.Pod
 	// After is the pod after an update; nil for other operations.

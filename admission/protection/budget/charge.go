@@ -16,14 +16,17 @@ import (
 func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
 	onlyIfLeaves := e.action.MayOnlyLeave
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
-		if e.action.After == nil {
+		if e.action.After == nil && e.action.Orphaning == "" {
 			return nil, nil
 		}
-		onlyIfLeaves = true // outside the budget the protected operations are free
+		onlyIfLeaves = e.action.After != nil // outside the budget the protected operations are free
 	}
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		return nil, err
+	}
+	if e.action.Orphaning != "" && !scope.NeedsChain() {
+		return nil, nil // a selector covers the pods afterwards, too
 	}
 	request := &budget.Request{Operation: e.action.Operation, DryRun: e.dryRun, Generation: b.Generation}
 	costs := b.Spec.ProtectNotReady
@@ -65,7 +68,12 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 	if e.action.Operation.DeletesPod() && chain.TopmostTerminatingOrGone() {
 		return false, nil
 	}
-	return e.covers(ctx, scope, p, chain, live)
+	covered, err := e.covers(ctx, scope, p, chain, live)
+	if err == nil && covered && e.action.Orphaning != "" {
+		covered, err = e.covers(ctx, scope, p, chain.Below(e.action.Orphaning), live)
+		return !covered, err
+	}
+	return covered, err
 }
 
 // covers decides whether the budget covers a pod with these owners. A pod of a Knative Service

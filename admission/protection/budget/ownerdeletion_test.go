@@ -135,3 +135,62 @@ func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 		t.Error(a.Response.Result.Message)
 	}
 }
+
+// An orphaned pod is not below the target of a budget anymore, so it could be deleted without a decision.
+func TestAnOrphaningDeletionIsChargedForThePodsThatLeaveATarget(t *testing.T) {
+	target := func(kind, name string) func(*v1alpha1.PodUnavailableBudget) {
+		return func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: kind, Name: name}
+		}
+	}
+	evictions := func(b *v1alpha1.PodUnavailableBudget) {
+		target("Deployment", "web")(b)
+		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
+	}
+	// The pods of a ReplicaSet of a Deployment of a custom resource.
+	game := budget.Owner{Group: "example.com", Kind: "Game", Name: "game", UID: "uid-g"}
+	below := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment, game}, "web": {deployment, game}, "game": {game}}}
+	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, deletedOwner}, "web": {deletedOwner}}}
+	of := func(req *admissionv1.AdmissionRequest, policy metav1.DeletionPropagation) *admissionv1.AdmissionRequest {
+		req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: &policy})
+		return req
+	}
+	ofDeployment := func(owners []metav1.OwnerReference) *admissionv1.AdmissionRequest {
+		return &admissionv1.AdmissionRequest{
+			Operation: admissionv1.Delete, Namespace: "ns", Name: "web",
+			Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+			OldObject: builder.Raw(t, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-d", OwnerReferences: owners},
+				Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			}),
+		}
+	}
+	ofGame := []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "game", UID: "uid-g", Controller: ptr.To(true)}}
+	for name, tc := range map[string]struct {
+		above  chains
+		change func(*v1alpha1.PodUnavailableBudget)
+		req    *admissionv1.AdmissionRequest
+		denied bool
+	}{
+		"a ReplicaSet of the target":                                      {living, target("Deployment", "web"), ofReplicaSet(t), true},
+		"a ReplicaSet of the target, of which only evictions are decided": {living, evictions, ofReplicaSet(t), true},
+		"a ReplicaSet that is the target":                                 {living, target("ReplicaSet", "web-1"), ofReplicaSet(t), true},
+		"a ReplicaSet of another target":                                  {living, target("Deployment", "other"), ofReplicaSet(t), false},
+		"a ReplicaSet of a deleted target":                                {ending, target("Deployment", "web"), ofReplicaSet(t), false},
+		"a Deployment that is the target, below another one":              {below, target("Deployment", "web"), ofDeployment(ofGame), true},
+		"a Deployment above the target":                                   {below, target("ReplicaSet", "web-1"), ofDeployment(ofGame), false},
+		"the topmost controller":                                          {living, target("Deployment", "web"), ofDeployment(nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := of(tc.req, metav1.DeletePropagationOrphan)
+			fx := newFixture(t, tc.above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, tc.change)}, newPod(nil))
+			if a := fx.ask(t, req); a.Response.Allowed == tc.denied {
+				t.Errorf("with 0 allowed: %+v", a)
+			}
+			room := newFixture(t, tc.above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, tc.change)}, newPod(nil))
+			if a := room.ask(t, req); !a.Response.Allowed || (len(room.budget(t, "web").Status.DeletedPods) == 1) != tc.denied {
+				t.Errorf("with 1 allowed: %+v, charged %v", a, room.budget(t, "web").Status.DeletedPods)
+			}
+		})
+	}
+}

@@ -120,13 +120,14 @@ const revisionLabel = "serving.knative.dev/revision"
 
 // ofOwner returns the Action of the deletion of a controller. The deletion of the
 // topmost controller is no disruption: somebody wants the application to end. Any other
-// controller would be recreated, and its pods with it.
+// controller would be recreated, and its pods with it. If it orphans its pods, they leave
+// the target of a budget.
 func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	deleted, err := decode[metav1.PartialObjectMetadata](req.OldObject)
 	if err != nil {
 		return nil, err
 	}
-	if orphans(req.Options) || deleted.DeletionTimestamp != nil {
+	if deleted.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	chain, err := r.owners.Chain(ctx, req.Namespace, deleted.OwnerReferences, true)
@@ -145,6 +146,9 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
 	}
 	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name}
+	if orphans(req.Options) {
+		a.Orphaning = deleted.UID
+	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		above, err := r.owners.Chain(ctx, req.Namespace, p.OwnerReferences, false)
