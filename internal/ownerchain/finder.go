@@ -63,22 +63,45 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 
 // Annotation returns the annotation of the nearest controller above an object with
 // these references that has the key; false if none has it. An owner that cannot be
-// read ends the search.
+// read ends the search. The annotation of a ReplicaSet counts only if its Deployment does not
+// exist or cannot be read: the Deployment controller copies annotations to the ReplicaSet, and
+// does not remove them there.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
 	var value string
-	var found bool
+	var found, copied bool
 	err := Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		owner, err := f.owner(ctx, namespace, kind, *ref, false)
-		if value, found = owner.annotations[key]; found {
+		if original, ok := owner.annotations[key]; err == nil && copied && (!ok || original != value) {
+			// The cached Deployment may be older than the copy.
+			owner, err = f.owner(ctx, namespace, kind, *ref, true)
+		}
+		if err != nil {
 			return nil, err
 		}
-		return owner.refs, err
+		if owner.read || !copied {
+			value, found = owner.annotations[key]
+		}
+		if copied = found && isApps(kind, "ReplicaSet") && controlledByDeployment(owner.refs); found && !copied {
+			return nil, nil
+		}
+		return owner.refs, nil
 	})
 	return value, found, err
 }
 
+func isApps(kind schema.GroupVersionKind, name string) bool {
+	return kind.Group == "apps" && kind.Kind == name
+}
+
+func controlledByDeployment(refs []metav1.OwnerReference) bool {
+	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
+	return ref != nil && isApps(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), "Deployment")
+}
+
 // ownerInfo is the cached part of an owner.
 type ownerInfo struct {
+	// read reports whether the owner exists and was read.
+	read bool
 	// terminatingOrGone reports whether the owner is terminating or not found.
 	terminatingOrGone bool
 	refs              []metav1.OwnerReference
@@ -136,5 +159,5 @@ func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource,
 	case o.UID != ref.UID: // recreated with the same name
 		return ownerInfo{terminatingOrGone: true, uid: string(ref.UID)}, nil
 	}
-	return ownerInfo{terminatingOrGone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
+	return ownerInfo{read: true, terminatingOrGone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
 }

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -134,27 +136,84 @@ func TestTheAnnotationOfTheNearestOwnerCounts(t *testing.T) {
 			}
 		})
 	}
+	deployment := func(change func(*metav1.PartialObjectMetadata)) runtime.Object {
+		return object("apps/v1", "Deployment", "web", change)
+	}
 	for name, tc := range map[string]struct {
-		objects []runtime.Object
-		want    string
-		ok      bool
+		objects   []runtime.Object
+		forbidden bool
+		want      string
+		ok        bool
 	}{
-		"on the Deployment":       {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", annotated("a"))}, "a", true},
-		"on the ReplicaSet":       {[]runtime.Object{rs(annotated("b")), object("apps/v1", "Deployment", "web", annotated("a"))}, "b", true},
-		"empty on the ReplicaSet": {[]runtime.Object{rs(annotated("")), object("apps/v1", "Deployment", "web", annotated("a"))}, "", true},
-		"on no owner":             {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", nil)}, "", false},
-		"no owner exists":         {nil, "", false},
+		"on the Deployment":                               {objects: []runtime.Object{rs(nil), deployment(annotated("a"))}, want: "a", ok: true},
+		"removed from the Deployment":                     {objects: []runtime.Object{rs(annotated("a")), deployment(nil)}},
+		"another one on the Deployment":                   {objects: []runtime.Object{rs(annotated("a")), deployment(annotated("b"))}, want: "b", ok: true},
+		"empty on the ReplicaSet":                         {objects: []runtime.Object{rs(annotated("")), deployment(annotated("a"))}, want: "a", ok: true},
+		"empty on the Deployment":                         {objects: []runtime.Object{rs(annotated("a")), deployment(annotated(""))}, ok: true},
+		"on the ReplicaSet of a Deployment without reads": {objects: []runtime.Object{rs(annotated("a")), deployment(annotated("b"))}, forbidden: true, want: "a", ok: true},
+		"on the ReplicaSet of a deleted Deployment":       {objects: []runtime.Object{rs(annotated("a"))}, want: "a", ok: true},
+		"on the ReplicaSet of a recreated Deployment": {objects: []runtime.Object{rs(annotated("a")), deployment(func(o *metav1.PartialObjectMetadata) {
+			o.UID = "next"
+		})}, want: "a", ok: true},
+		"on a ReplicaSet without a Deployment": {objects: []runtime.Object{object("apps/v1", "ReplicaSet", "web-1", annotated("a"))}, want: "a", ok: true},
+		"on the ReplicaSet of another kind": {objects: []runtime.Object{
+			object("apps/v1", "ReplicaSet", "web-1", func(o *metav1.PartialObjectMetadata) {
+				annotated("a")(o)
+				o.OwnerReferences = refTo("apps.kruise.io/v1alpha1", "CloneSet", "web")
+			}),
+			object("apps.kruise.io/v1alpha1", "CloneSet", "web", nil),
+		}, want: "a", ok: true},
+		"above the Deployment": {objects: []runtime.Object{
+			rs(annotated("a")),
+			deployment(func(o *metav1.PartialObjectMetadata) {
+				o.OwnerReferences = refTo("apps.kruise.io/v1alpha1", "CloneSet", "web")
+			}),
+			object("apps.kruise.io/v1alpha1", "CloneSet", "web", annotated("b")),
+		}, want: "b", ok: true},
+		"on no owner":     {objects: []runtime.Object{rs(nil), deployment(nil)}},
+		"no owner exists": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := metadatafake.NewTestScheme()
 			if err := metav1.AddMetaToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			f := New(metadatafake.NewSimpleMetadataClient(scheme, tc.objects...), newMapper())
+			client := metadatafake.NewSimpleMetadataClient(scheme, tc.objects...)
+			if tc.forbidden {
+				client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrs.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
+				})
+			}
+			f := New(client, newMapper())
 			got, ok, err := f.Annotation(t.Context(), "ns", refTo("apps/v1", "ReplicaSet", "web-1"), "key")
 			if err != nil || got != tc.want || ok != tc.ok {
 				t.Errorf("%q %v %v, want %q %v", got, ok, err, tc.want, tc.ok)
 			}
 		})
+	}
+}
+
+// Otherwise pods of a new template lack the annotation that the Deployment got with it.
+func TestACachedDeploymentDoesNotHideTheAnnotationOfItsNewReplicaSet(t *testing.T) {
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	rs := func(name string, annotations map[string]string) runtime.Object {
+		return object("apps/v1", "ReplicaSet", name, func(o *metav1.PartialObjectMetadata) {
+			o.OwnerReferences, o.Annotations = refTo("apps/v1", "Deployment", "web"), annotations
+		})
+	}
+	annotations := map[string]string{"key": "a"}
+	client := metadatafake.NewSimpleMetadataClient(scheme, rs("web-1", nil), rs("web-2", annotations), object("apps/v1", "Deployment", "web", nil))
+	f := New(client, newMapper())
+	if got, ok, err := f.Annotation(t.Context(), "ns", refTo("apps/v1", "ReplicaSet", "web-1"), "key"); err != nil || ok {
+		t.Fatalf("before: %q %v %v, want none", got, ok, err)
+	}
+	client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, object("apps/v1", "Deployment", "web", func(o *metav1.PartialObjectMetadata) { o.Annotations = annotations }), nil
+	})
+	if got, ok, err := f.Annotation(t.Context(), "ns", refTo("apps/v1", "ReplicaSet", "web-2"), "key"); err != nil || got != "a" || !ok {
+		t.Errorf("%q %v %v, want a", got, ok, err)
 	}
 }
