@@ -41,8 +41,8 @@ func IsNotFound(err error) bool {
 }
 
 // IsConflict reports whether the centre answered 409. For a request of a set: the
-// application is being revoked, the provider is being called for its leaked grant, or
-// the pod has ended.
+// application is being revoked, the provider is being called for its leaked grant or has
+// accepted its revocation, or the pod has ended.
 func IsConflict(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Status == http.StatusConflict

@@ -13,6 +13,10 @@ import (
 // ErrCallActive is returned if the provider is being called for a leaked grant.
 var ErrCallActive = errors.New("the provider is being called for the leaked grant")
 
+// ErrRevocationAccepted is returned if the provider has accepted the revocation of a leaked grant, and has
+// not revoked it yet.
+var ErrRevocationAccepted = errors.New("the provider has accepted the revocation of the leaked grant and has not revoked it yet")
+
 // Acknowledge records that a user has removed the leaked grants of an application at
 // their providers. They are Revoked and are not retried. authorize is called for each of
 // them in the transaction, because another grant may leak meanwhile.

@@ -30,7 +30,7 @@ const (
 )
 
 // NextAttempt returns the scope of the attempt that begins. callActive: a provider call is
-// in progress. podExists: the request confirms that the pod exists and has the
+// in progress, or the provider may still revoke a leaked grant. podExists: the request confirms that the pod exists and has the
 // addresses of the application.
 func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 	switch {
@@ -47,19 +47,26 @@ func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 }
 
 // rejection returns the error of a request that NextAttempt rejects.
-func rejection(state api.State, podExists bool) error {
+func rejection(state api.State, grants []store.Grant, podExists bool) error {
 	switch {
 	case state == api.Revoking:
 		return ErrRevokeRequested
 	case !podExists:
 		return ErrResetAfterRevocation
-	default:
+	case callInProgress(grants):
 		return ErrCallActive // Leaked, and the provider is being called for the revocation
+	default:
+		return ErrRevocationAccepted
 	}
 }
 
-// callActive reports whether a provider call is in progress for a grant.
+// callActive reports whether a provider call is in progress for a grant, or the provider may still revoke
+// a leaked one, which would remove a new grant.
 func callActive(grants []store.Grant) bool {
+	return callInProgress(grants) || slices.ContainsFunc(grants, func(g store.Grant) bool { return g.Pending && g.State == api.Leaked })
+}
+
+func callInProgress(grants []store.Grant) bool {
 	return slices.ContainsFunc(grants, func(g store.Grant) bool { return g.RunID != "" })
 }
 

@@ -30,7 +30,7 @@ type Input struct {
 	RevokeRequested bool
 	// MaybeGranted: the provider may have granted it.
 	MaybeGranted bool
-	// Pending: the provider accepted the grant and decides later.
+	// Pending: the provider accepted the grant, or the revocation if RevokeRequested, and decides later.
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
@@ -86,6 +86,9 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
+	case in.Pending && in.CanRevoke:
+		// The provider revokes it at any time. No other application is granted it meanwhile.
+		return callRevoke(in.State)
 	case in.CoveredByPod:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs the same permission; it is revoked with the last of these sets"}
 	case in.CalledByPod:
@@ -114,9 +117,14 @@ func decideRevoke(in Input) Decision {
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
 			Message: "another pod has this address and the same permission; this leaked grant is revoked together with the grant of that pod"}
-	case in.State == api.Leaked:
-		return Decision{Call: provider.Revoke}
 	default:
-		return Decision{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested, Message: "the permission is being revoked"}
+		return callRevoke(in.State)
 	}
+}
+
+func callRevoke(state api.State) Decision {
+	if state == api.Leaked {
+		return Decision{Call: provider.Revoke}
+	}
+	return Decision{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested, Message: "the permission is being revoked"}
 }

@@ -54,7 +54,7 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 			"pod ends": {1, m.endPod}, "pod is revoked": {1, m.revokePod}, "pod ends and is revoked": {3, m.endAndRevokePod},
 			"application is revoked": {1, m.revokeApplication}, "application is reset": {1, m.reset}, "pods are reported": {1, m.report},
 			"time passes":          {3, m.advance},
-			"request arrives late": {1, m.requestLate}, "provider decides": {1, m.decide}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
+			"request arrives late": {1, m.requestLate}, "provider decides": {1, m.decide}, "provider revokes later": {1, m.completeRevocation}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
 			"permission changes": {1, m.changePermission},
 		} {
 			for i := range action.weight {
@@ -114,7 +114,7 @@ type model struct {
 
 func newModel(t *rapid.T, s *store.Store) *model {
 	m := &model{t: t, store: s, clock: clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), revoked: map[string]bool{}}
-	m.provider = &modelProvider{model: m, granted: map[entry]string{}, pending: map[entry]string{}}
+	m.provider = &modelProvider{model: m, granted: map[entry]string{}, pending: map[entry]string{}, revoking: map[entry]bool{}}
 	for _, table := range []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "ended_pods"} {
 		m.must(s.Writer().Exec("DELETE FROM " + table))
 	}
@@ -281,7 +281,7 @@ func (m *model) requestFor(p *pod) {
 	}
 	var notRegistered lifecycle.NotRegistered
 	switch {
-	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested), errors.Is(err, lifecycle.ErrCallActive):
+	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested), errors.Is(err, lifecycle.ErrCallActive), errors.Is(err, lifecycle.ErrRevocationAccepted):
 	case err != nil:
 		m.t.Fatal(err)
 	case outcome != lifecycle.RequestUnchanged:
@@ -509,7 +509,7 @@ func (m *model) meanwhile(afterCall bool) {
 		m.uncalled++
 		defer func() { m.uncalled-- }()
 	}
-	actions := []func(){m.advance, m.runStep, m.runStep, m.endPod, m.requestLate, m.takeOver, m.takeOver}
+	actions := []func(){m.advance, m.runStep, m.runStep, m.endPod, m.requestLate, m.takeOver, m.takeOver, m.completeRevocation}
 	if m.uncalled == 0 {
 		// The first request of a pod revokes, too.
 		actions = append(actions, m.startPod, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report, m.changePermission)

@@ -21,7 +21,9 @@ type modelProvider struct {
 	*model
 	// granted and pending are the entries that exist or are to be decided, by application.
 	granted, pending map[entry]string
-	calls            []*modelCall
+	// revoking are the entries whose revocation the centre knows as accepted. The provider revokes them later.
+	revoking map[entry]bool
+	calls    []*modelCall
 }
 
 // modelCall is a call in progress.
@@ -123,6 +125,7 @@ func (c *modelProvider) apply(call *modelCall) {
 	delete(c.pending, call.of)
 	if call.op == provider.Revoke {
 		delete(c.granted, call.of)
+		delete(c.revoking, call.of)
 		return
 	}
 	c.granted[call.of] = call.application
@@ -141,6 +144,19 @@ func (m *model) decide() {
 		c.granted[h] = c.pending[h]
 	}
 	delete(c.pending, h)
+}
+
+// completeRevocation lets the provider complete a revocation that it has accepted.
+func (m *model) completeRevocation() {
+	c := m.provider
+	if len(c.revoking) == 0 {
+		return
+	}
+	h := slices.SortedFunc(maps.Keys(c.revoking), func(a, b entry) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})[m.index(len(c.revoking), "accepted revocation")]
+	delete(c.granted, h)
+	delete(c.revoking, h)
 }
 
 // checkCall fails the test if a call begins that must not begin.
@@ -194,6 +210,9 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 		m.must(nil, err)
 		for _, g := range grants {
 			h := entry{g.Provider, g.Permission, g.Parameters["module"], address(g.Provider, app.Request)}
+			if app.RevokeRequested && g.Pending && g.State != api.Revoked && g.RunID == "" {
+				m.provider.revoking[h] = true
+			}
 			known[h] = known[h] || g.MaybeGranted && g.State != api.Revoked
 			if _, granted := m.provider.granted[h]; g.State == api.Granted && !granted {
 				t.Fatalf("pod %s is Granted %+v, but the provider has it not", app.Request.PodUID, h)

@@ -85,7 +85,7 @@ func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists
 					return err
 				}
 			}
-			return rejection(t.app.State, podExists)
+			return rejection(t.app.State, t.grants, podExists)
 		case AttemptRemaining, AttemptAll, AttemptCurrentSet:
 		}
 		if err := checkNotEnded(t.Tx, t.app.Request); err != nil {

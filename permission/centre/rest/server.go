@@ -170,6 +170,9 @@ func toAPIError(err error) (int, api.Error) {
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() + ", so a reset begins no attempt; a request of its pod does, if the pod still exists"}
 	case errors.Is(err, lifecycle.ErrCallActive):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() + "; retry when the call has ended"}
+	case errors.Is(err, lifecycle.ErrRevocationAccepted):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() +
+			"; retry when it is revoked, or remove the grant at the provider and acknowledge the leak"}
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "the object does not exist"}
 	case errors.Is(err, store.ErrConflict):

@@ -128,8 +128,8 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 // revocation of this grant would remove.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
-	// called for the revocation, or has accepted it and has not revoked yet. UsedByOtherPod: another
-	// pod may use one.
+	// called for the revocation, or has accepted it and has not revoked yet, also for a leaked grant.
+	// UsedByOtherPod: another pod may use one.
 	Revoking, RevokeSent, UsedByOtherPod bool
 	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
@@ -202,7 +202,7 @@ func (a GrantAt) SameRevocationKey(g Grant) bool {
 func (o *Overlap) Add(a GrantAt, cluster, podUID string, removed, covers bool) {
 	state, inProgress := a.Grant.State, a.Grant.RunID != ""
 	o.Revoking = o.Revoking || state == api.Revoking || inProgress && a.RevokeRequested
-	o.RevokeSent = o.RevokeSent || a.RevokeRequested && (inProgress || a.Grant.Pending && state == api.Revoking)
+	o.RevokeSent = o.RevokeSent || a.RevokeRequested && (inProgress || a.Grant.Pending && (state == api.Revoking || state == api.Leaked))
 	samePod := a.Cluster == cluster && a.PodUID == podUID
 	usedByOther := removed && !a.RevokeRequested && a.Grant.MaybeGranted && !samePod
 	o.UsedByOtherPod = o.UsedByOtherPod || usedByOther
