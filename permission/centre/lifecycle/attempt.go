@@ -103,6 +103,8 @@ func (t *txn) requestRemaining(members []member) {
 		// another permission of the pod has the same MySQL user.
 		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || g.State == api.Denied && m.revokes(g)) {
 			g = m.applyTo(g)
+			// The provider may be another one, or have become node-scoped while nothing was granted.
+			t.changes.ReplaceGrantIPs(g, grantIPs(t.app.Request, m.provider))
 		}
 		t.writeGrant(before, t.toRequested(g))
 	}

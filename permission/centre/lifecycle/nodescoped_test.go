@@ -287,3 +287,56 @@ func TestANewAttemptOfAPodWithHostNetworkRequiresNodeScopedProviders(t *testing.
 		t.Errorf("the application is %s, want Revoked", state)
 	}
 }
+
+// The revocation of another pod must find the grant of the moved permission: it would remove it.
+func TestAPermissionThatMovedToANodeScopedProviderIsGrantedToTheNode(t *testing.T) {
+	for name, move := range map[string]func(*setsFixture) (provider string){
+		"to another provider": func(f *setsFixture) string {
+			p := api.Provider{Meta: api.Meta{Name: "nodes", Owner: "platform"}, NodeScoped: true, CanRevoke: true, TimeoutSeconds: 1, Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2}}
+			createObject(f.t, f.Store, store.KindProvider, p.Meta, p)
+			updateObject(f.t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Provider = "nodes" })
+			return "nodes"
+		},
+		"with its provider": func(f *setsFixture) string {
+			f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+			return "double"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Denied)
+			request := func(uid, ip string) string {
+				return f.requestFor(api.ApplicationRequest{Cluster: "c1", PodUID: uid, PodIPs: []string{ip}, NodeIPs: []string{"192.0.2.1"}, Set: "web"})
+			}
+			first := request("first", "10.0.0.1")
+			f.run()
+			if state := f.state(first); state != api.Denied {
+				t.Fatalf("the first pod is %s, want Denied", state)
+			}
+			of := move(f)
+			step := func() {
+				if _, err := f.RunStep(t.Context(), of); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.provider.outcome, f.provider.grants = provider.Done, map[string]bool{}
+			if _, _, _, err := f.Reset(t.Context(), first, "owner"); err != nil {
+				t.Fatal(err)
+			}
+			step()
+			second := request("second", "10.0.0.2")
+			step()
+			if f.state(first) != api.Granted || f.state(second) != api.Granted {
+				t.Fatalf("the first pod is %s, the second %s, want Granted", f.state(first), f.state(second))
+			}
+			f.revokePod("second")
+			step()
+			f.expectGrants("after the second pod", "192.0.2.1 ")
+			f.revokePod("first")
+			step()
+			f.expectGrants("after both pods")
+			if f.state(first) != api.Revoked || f.state(second) != api.Revoked {
+				t.Errorf("the first pod is %s, the second %s, want Revoked", f.state(first), f.state(second))
+			}
+		})
+	}
+}

@@ -79,22 +79,24 @@ func (o *fakeProvider) Call(_ context.Context, c provider.Call) provider.Result 
 // register registers a set of one permission.
 func register(t *testing.T, s *store.Store, p api.Provider) {
 	t.Helper()
-	put := func(kind store.Kind, m api.Meta, o any) {
-		body, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Write(t.Context(), func(tx store.Tx) error {
-			return tx.Create(store.Object{Kind: kind, Name: m.Name, Owner: m.Owner, Body: body, Version: 1})
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(store.KindProvider, p.Meta, p)
+	createObject(t, s, store.KindProvider, p.Meta, p)
 	permission := api.Permission{Meta: api.Meta{Name: "db", Owner: "team-a"}, Provider: p.Name}
-	put(store.KindPermission, permission.Meta, permission)
+	createObject(t, s, store.KindPermission, permission.Meta, permission)
 	set := api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}}
-	put(store.KindSet, set.Meta, set)
+	createObject(t, s, store.KindSet, set.Meta, set)
+}
+
+func createObject(t *testing.T, s *store.Store, kind store.Kind, m api.Meta, o any) {
+	t.Helper()
+	body, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), func(tx store.Tx) error {
+		return tx.Create(store.Object{Kind: kind, Name: m.Name, Owner: m.Owner, Body: body, Version: 1})
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func updateProvider(t *testing.T, s *store.Store, name string, change func(*api.Provider)) {

@@ -16,8 +16,10 @@ type Changes struct {
 	// replaced: all earlier grants are deleted.
 	replaced bool
 	grants   []Grant
-	grantIPs []grantIP
-	history  []api.HistoryEntry
+	// replacedIPs are the ordinals of grants whose earlier addresses are deleted.
+	replacedIPs []int
+	grantIPs    []grantIP
+	history     []api.HistoryEntry
 }
 
 type grantIP struct {
@@ -55,9 +57,15 @@ func (c *Changes) PutGrantIPs(g Grant, ips []string) {
 	}
 }
 
+// ReplaceGrantIPs replaces the addresses of a grant.
+func (c *Changes) ReplaceGrantIPs(g Grant, ips []string) {
+	c.replacedIPs = append(c.replacedIPs, g.Ordinal)
+	c.PutGrantIPs(g, ips)
+}
+
 // DeleteGrants deletes the grants of the application.
 func (c *Changes) DeleteGrants() {
-	c.replaced, c.grants, c.grantIPs = true, nil, nil
+	c.replaced, c.grants, c.replacedIPs, c.grantIPs = true, nil, nil, nil
 }
 
 // AddHistory records a state change of the application or of one of its grants.
@@ -104,6 +112,11 @@ func (t Tx) Apply(all []*Changes) error {
 		}
 		if c.replaced {
 			if err := t.deleteGrants(c.application); err != nil {
+				return err
+			}
+		}
+		for _, ordinal := range c.replacedIPs {
+			if _, err := t.exec("DELETE FROM grant_ips WHERE application = ? AND ordinal = ?", c.application, ordinal); err != nil {
 				return err
 			}
 		}
