@@ -98,6 +98,32 @@ func TestNodeScopedOfASetFollowsTheProvidersOfItsPermissions(t *testing.T) {
 	})
 }
 
+// A revocation would be called for other addresses than the grant, or by another client.
+func TestTypeAndNodeScopedOfAProviderAreImmutableWhileItHasGrants(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(nodeScoped, "web", "db")
+		a := w.waitForState(w.request(onNode(1)).ID, api.Granted)
+		w.mustDo(ownerToken, "DELETE", "/v1/permissionsets/web", nil, nil, "If-Match", `"1"`)
+		w.mustDo(ownerToken, "DELETE", "/v1/permissions/db", nil, nil, "If-Match", `"1"`)
+		var p api.Provider
+		w.mustDo(adminToken, "GET", "/v1/providers/double", nil, &p)
+		other := p
+		other.NodeScoped = false
+		if status, problem := w.do(adminToken, "PUT", "/v1/providers/double", other, nil, "If-Match", `"1"`); status != 409 || !strings.Contains(problem.Message, "to revoke 1 grants") {
+			t.Errorf("with a grant: %d %+v, want 409 with the number of grants", status, problem)
+		}
+		p.RateLimit.PerSecond++
+		w.mustDo(adminToken, "PUT", "/v1/providers/double", p, nil, "If-Match", `"1"`)
+		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+		w.waitForState(a.ID, api.Revoked)
+		if grants := w.double.Stats().Current; len(grants) != 0 {
+			t.Errorf("the provider has %+v after the revocation", grants)
+		}
+		w.mustDo(adminToken, "PUT", "/v1/providers/double", other, nil, "If-Match", `"2"`)
+	})
+}
+
 func TestListsCanBeSearchedAndPaged(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)

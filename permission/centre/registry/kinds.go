@@ -31,10 +31,17 @@ func (r *Registry) Providers() Resource[api.Provider] {
 				return nil
 			}
 			n, err := v.CountReferences(store.KindProvider, after.Name)
-			if n == 0 || err != nil {
+			if err != nil {
 				return err
 			}
-			return InUse{fmt.Sprintf("type and nodeScoped of provider %s are immutable while %d permissions use it; register another provider", after.Name, n)}
+			if n > 0 {
+				return InUse{fmt.Sprintf("type and nodeScoped of provider %s are immutable while %d permissions use it; register another provider", after.Name, n)}
+			}
+			// A revocation is called by the type, for the addresses of the pod or of its node.
+			if n, err = v.CountUnrevoked(after.Name); n == 0 || err != nil {
+				return err
+			}
+			return InUse{fmt.Sprintf("type and nodeScoped of provider %s are immutable while it is needed to revoke %d grants; revoke those first, or register another provider", after.Name, n)}
 		},
 	}}
 }
