@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,11 @@ func (e Entry) String() string {
 		text += "/" + formatEffects(e.Effects)
 	}
 	return text
+}
+
+// Restarts reports whether OpenKruise restarts a container because of the request.
+func (e Entry) Restarts() bool {
+	return slices.ContainsFunc(e.Effects, func(f Effect) bool { return f.Before == "" })
 }
 
 // ParseEntry parses an entry. A bare resourceVersion has no UID.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -17,7 +18,7 @@ import (
 type chargeTimes struct {
 	clock clock.PassiveClock
 	// expiry is how long a charge without an effect is kept: --charge-timeout plus
-	// budget.RepeatedTTL.
+	// budget.RepeatedTTL. The charge of a restart is kept for restartGrace in addition.
 	expiry time.Duration
 
 	mu    sync.Mutex
@@ -53,7 +54,8 @@ func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 
 // observe records the charges of a budget and forgets removed ones. It returns a function that
 // reports whether a charge has expired, and the time until the next charge expires; 0 for none.
-func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(string) bool, next time.Duration) {
+// Grace has the times by which charges expire later.
+func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget, grace map[string]time.Duration) (expired func(string) bool, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name, now := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, c.clock.Now()
@@ -64,7 +66,7 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 			at = now
 		}
 		after[key] = at
-		if left := at.Add(c.expiry).Sub(now); left > 0 && (next == 0 || left < next) {
+		if left := at.Add(c.expiry + grace[key]).Sub(now); left > 0 && (next == 0 || left < next) {
 			next = left
 		}
 	}
@@ -75,8 +77,28 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 	}
 	return func(key string) bool {
 		at, ok := after[key]
-		return ok && now.Sub(at) >= c.expiry
+		return ok && now.Sub(at) >= c.expiry+grace[key]
 	}, next
+}
+
+// maxGrace limits the grace period of a pod, which the API server does not limit.
+const maxGrace = 24 * time.Hour
+
+// restartGrace returns the grace periods of the pods whose containers OpenKruise restarts, by their
+// charges. The container may be Ready until its end, and the spec does not show that it stops.
+func restartGrace(b *v1alpha1.PodUnavailableBudget, pods corelisters.PodLister) map[string]time.Duration {
+	grace := map[string]time.Duration{}
+	for name, value := range b.Status.UnavailablePods {
+		e := budget.ParseEntry(value)
+		if !e.Restarts() {
+			continue
+		}
+		p, err := pods.Pods(b.Namespace).Get(name)
+		if err == nil && p.UID == e.UID && p.Spec.TerminationGracePeriodSeconds != nil {
+			grace[budget.ChangedKey(name, e)] = time.Duration(min(*p.Spec.TerminationGracePeriodSeconds, int64(maxGrace/time.Second))) * time.Second
+		}
+	}
+	return grace
 }
 
 // forget deletes the records of a budget.

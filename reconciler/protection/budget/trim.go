@@ -34,9 +34,10 @@ func trimPod(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// trimSpec keeps the fields that are compared with the Effects of in-place changes.
+// trimSpec keeps the fields that are compared with the Effects of in-place changes, and the
+// grace period, which restartGrace needs.
 func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
-	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds}
+	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds}
 	for _, c := range spec.InitContainers {
 		if budget.IsSidecar(c) {
 			trimmed.InitContainers = append(trimmed.InitContainers, trimContainer(c))
