@@ -63,9 +63,9 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 
 // Annotation returns the annotation of the nearest controller above an object with
 // these references that has the key; false if none has it. An owner that cannot be
-// read ends the search. The annotation of a ReplicaSet counts only if its Deployment does not
-// exist or cannot be read: the Deployment controller copies annotations to the ReplicaSet, and
-// does not remove them there.
+// read ends the search. The annotation of a ReplicaSet counts only if its Deployment or Rollout does
+// not exist or cannot be read: their controllers copy annotations to the ReplicaSet, and do not remove
+// them there.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
 	var value string
 	var found, copied bool
@@ -81,7 +81,7 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 		if owner.read || !copied {
 			value, found = owner.annotations[key]
 		}
-		if copied = found && isApps(kind, "ReplicaSet") && controlledByDeployment(owner.refs); found && !copied {
+		if copied = found && is(kind, "apps", "ReplicaSet") && hasCopies(owner.refs); found && !copied {
 			return nil, nil
 		}
 		return owner.refs, nil
@@ -89,13 +89,18 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 	return value, found, err
 }
 
-func isApps(kind schema.GroupVersionKind, name string) bool {
-	return kind.Group == "apps" && kind.Kind == name
+func is(kind schema.GroupVersionKind, group, name string) bool {
+	return kind.Group == group && kind.Kind == name
 }
 
-func controlledByDeployment(refs []metav1.OwnerReference) bool {
+// hasCopies reports whether a ReplicaSet with these references has copies of the annotations of its controller.
+func hasCopies(refs []metav1.OwnerReference) bool {
 	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
-	return ref != nil && isApps(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), "Deployment")
+	if ref == nil {
+		return false
+	}
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	return is(kind, "apps", "Deployment") || is(kind, "argoproj.io", "Rollout")
 }
 
 // ownerInfo is the cached part of an owner.

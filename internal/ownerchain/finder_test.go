@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// mapper also maps CloneSets and cluster-scoped Fleets.
+// mapper also maps CloneSets, Rollouts and cluster-scoped Fleets.
 type mapper struct{ *meta.DefaultRESTMapper }
 
 func (mapper) Reset() {}
@@ -25,6 +25,7 @@ func (mapper) Reset() {}
 func newMapper() mapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, meta.RESTScopeNamespace)
+	m.Add(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, meta.RESTScopeNamespace)
 	m.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}, meta.RESTScopeRoot)
 	return mapper{m}
 }
@@ -163,6 +164,13 @@ func TestTheAnnotationOfTheNearestOwnerCounts(t *testing.T) {
 			}),
 			object("apps.kruise.io/v1alpha1", "CloneSet", "web", nil),
 		}, want: "a", ok: true},
+		"removed from the Rollout": {objects: []runtime.Object{
+			object("apps/v1", "ReplicaSet", "web-1", func(o *metav1.PartialObjectMetadata) {
+				annotated("a")(o)
+				o.OwnerReferences = refTo("argoproj.io/v1alpha1", "Rollout", "web")
+			}),
+			object("argoproj.io/v1alpha1", "Rollout", "web", nil),
+		}},
 		"above the Deployment": {objects: []runtime.Object{
 			rs(annotated("a")),
 			deployment(func(o *metav1.PartialObjectMetadata) {

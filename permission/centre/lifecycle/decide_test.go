@@ -125,6 +125,8 @@ func TestTheStateOfAGrantFollowsFromTheResultOfACall(t *testing.T) {
 		"the last failed revocation leaks":           {g: with(revoking, func(g *store.Grant) { g.Failures = 2 }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Leaked, Due: 8 * time.Second, MaybeGranted: true, Failures: 3}},
 		"a leak is retried once an hour":             {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: failed, random: 1, want: want{State: api.Leaked, Due: time.Hour, MaybeGranted: true, Failures: 51}},
 		"a leak is revoked":                          {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked, Failures: 50}},
+		"an accepted revocation that fails may end":  {g: with(revoking, func(g *store.Grant) { g.Pending = true }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Pending: true, Failures: 1}},
+		"an accepted revocation that is denied":      {g: with(revoking, func(g *store.Grant) { g.Pending = true }), op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
 		"a denied revocation is retried":             {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,6 +79,9 @@ func applyRevokeResult(g store.Grant, o CallResult) store.Grant {
 		g.Pending = true
 		return scheduleAt(setState(g, o, g.State), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	default:
+		if o.Result.Outcome == provider.Denied && o.Result.Sent {
+			g.Pending = false // the provider does not revoke it later
+		}
 		g.Failures++
 		state := g.State
 		if g.Failures >= o.Retry.MaxCalls {
