@@ -165,7 +165,7 @@ func TestQuestionsAboutVerdictsAreAQuarterOfTheRate(t *testing.T) {
 	f.SetQPS(20)
 	asked := func() (n int) {
 		for range 100 {
-			if f.AllowQuestion() {
+			if f.TakeQuestion() {
 				n++
 			}
 		}

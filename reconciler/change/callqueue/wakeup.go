@@ -12,8 +12,8 @@ import (
 // caller has to ask again; Call.Admitted may be called earlier.
 //
 // A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a verdict
-// is skipped while the limit of AllowQuestion is used up: the server may call back meanwhile.
-// TakeDue ends the wake-ups of the call for other purposes.
+// is skipped while TakeQuestion has no question left: the server may call back meanwhile.
+// TakeDue ends those wake-ups of the call that have another purpose.
 func (q *Queue) TakeDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
 	for _, other := range resend.Purposes() {
 		if other != purpose {
@@ -30,7 +30,7 @@ func (q *Queue) TakeDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose
 		}
 		return false, wait
 	}
-	if purpose == resend.ForVerdict && !q.AllowQuestion() {
+	if purpose == resend.ForVerdict && !q.TakeQuestion() {
 		_, next = wakeUps.TakeDue(id)
 		return false, next
 	}

@@ -58,7 +58,7 @@ func TestTheServerIsAskedForAVerdictAtGrowingDistance(t *testing.T) {
 
 func TestAQuestionAboveTheLimitIsLeftOutAndTheLastOnesAreNot(t *testing.T) {
 	asked := askedAt(t, func(q *callqueue.Queue) {
-		for q.AllowQuestion() { // other batches use up the limit
+		for q.TakeQuestion() { // other batches use up the limit
 		}
 	})
 	if diff := gocmp.Diff([]int{120, 122, 126, 134}, asked); diff != "" {

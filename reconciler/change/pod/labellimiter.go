@@ -20,8 +20,8 @@ const (
 	// labelsWhileRollingOut is the rate per second while the rollout is in progress.
 	labelsWhileRollingOut = 1
 	// retryWhileRollingOut and retryAfterRollout are the delays of a pod above the limit. All
-	// pods of a release are tried again at about the same time, so not more than the burst is
-	// labeled in each delay: after the rollout it is as long as a limiter needs for its burst.
+	// pods of a release are tried again at about the same time, so at most one burst is
+	// labeled in each delay. Therefore retryAfterRollout is the time in which a limiter refills its burst.
 	retryWhileRollingOut = 4 * time.Second
 	retryAfterRollout    = time.Second
 	// maxOwners bounds the owners with a limiter. With more, the least recently
@@ -45,9 +45,9 @@ func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
 	return &labelLimiter{clock: c, limiters: lru.New(maxOwners)}
 }
 
-// delay returns 0 if one more pod of an owner may be labeled now, or else the time after which to
-// try again.
-func (p *labelLimiter) delay(owner types.UID, rollingOut bool) time.Duration {
+// take takes one label of the limit of an owner and returns 0. If none is left now, it returns the time
+// after which to try again.
+func (p *labelLimiter) take(owner types.UID, rollingOut bool) time.Duration {
 	perSecond, retry := rate.Limit(labelsPerSecond), retryAfterRollout
 	if rollingOut {
 		perSecond, retry = labelsWhileRollingOut, retryWhileRollingOut

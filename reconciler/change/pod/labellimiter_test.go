@@ -12,7 +12,7 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 	p := newLabelLimiter(clock)
 	allowed := func(rollingOut bool) (n int) {
 		for range 4 * labelsPerSecond {
-			if p.delay("large", rollingOut) == 0 {
+			if p.take("large", rollingOut) == 0 {
 				n++
 			}
 		}
@@ -35,7 +35,7 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 			t.Errorf("%s: %d are labeled, want %d", step.what, got, step.want)
 		}
 	}
-	if p.delay("small", true) > 0 {
+	if p.take("small", true) > 0 {
 		t.Error("a pod of another release is delayed")
 	}
 }
@@ -47,7 +47,7 @@ func TestALargeReleaseIsLabeledWithinSecondsAfterItsRollout(t *testing.T) {
 	const pods = 1000
 	var due [pods]time.Time // when a pod is tried again; zero if it is labeled
 	for i := range due {
-		due[i] = clock.Now().Add(p.delay("large", true))
+		due[i] = clock.Now().Add(p.take("large", true))
 	}
 	began := clock.Now()
 	for left := pods; left > 0; clock.SetTime(clock.Now().Add(100 * time.Millisecond)) {
@@ -58,7 +58,7 @@ func TestALargeReleaseIsLabeledWithinSecondsAfterItsRollout(t *testing.T) {
 				continue
 			case due[i].After(clock.Now()):
 			default:
-				if delay := p.delay("large", false); delay > 0 {
+				if delay := p.take("large", false); delay > 0 {
 					due[i] = clock.Now().Add(delay)
 				} else {
 					due[i] = time.Time{}

@@ -48,7 +48,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}
-	if delay := r.labels.delay(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)); delay > 0 {
+	if delay := r.labels.take(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)); delay > 0 {
 		return controller.NewRequeueAfter(delay)
 	}
 	if labeled, err := r.label(ctx, p); err != nil || !labeled {

@@ -57,7 +57,7 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 			sent := &outbox{}
 			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
 			for range tc.before {
-				paced.delay(ownerUID(p), tc.rollingOut)
+				paced.take(ownerUID(p), tc.rollingOut)
 			}
 			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, inputs: inputs{
 				optedIn: func(any) bool { return true }, releases: known{},
