@@ -136,7 +136,7 @@ func (n *Notifier) notify(ctx context.Context, id string, d events.ChangeWorkloa
 	if config.URL == "" {
 		return resultUnconfigured, nil
 	}
-	dropped, allowed := n.allow(config.PerMinute)
+	dropped, allowed := n.takeSlot(config.PerMinute)
 	if !allowed {
 		return resultLimited, nil
 	}
@@ -167,8 +167,9 @@ func (n *Notifier) outdated(d events.ChangeWorkload) bool {
 	return false
 }
 
-// allow reports whether a message may be sent now, and how many were dropped before it.
-func (n *Notifier) allow(perMinute int) (dropped int, allowed bool) {
+// takeSlot takes one message of the limit, and returns how many messages were dropped before it. If none is
+// left, the message is counted as dropped.
+func (n *Notifier) takeSlot(perMinute int) (dropped int, allowed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, interval := n.clock.Now(), time.Minute/time.Duration(perMinute)
