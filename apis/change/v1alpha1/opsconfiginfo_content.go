@@ -70,7 +70,8 @@ const (
 	// templates per workload. Default: 10.
 	ConfigHistoryLimit ConfigType = "history-limit"
 	// ConfigShadow (no content): guards decide, count and report, but neither deny nor
-	// hold. It overrides ConfigBlocking. Default: disabled.
+	// hold, and rollbacks are made only on request. It overrides ConfigBlocking,
+	// ConfigSelfHealing and ConfigAutomaticRollback. Default: disabled.
 	ConfigShadow ConfigType = "shadow"
 	// ConfigReleaseCheck (content: a duration of 100ms to 4s; empty is 2s): the server
 	// is asked before a release is admitted, with that timeout. Default: disabled.

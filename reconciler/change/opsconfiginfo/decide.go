@@ -69,7 +69,7 @@ func switchOf(t v1alpha1.ConfigType, s settings.Settings) (on bool, yes, no stri
 	case v1alpha1.ConfigBlocking:
 		on, yes, no = s.Blocking, "a failed check suspends the workload", "a failed check suspends nothing"
 	case v1alpha1.ConfigShadow:
-		on, yes, no = s.Shadow, "the webhooks decide about releases, count and report, but deny none, and the controller holds no rollout", "releases are denied and held as the other settings say"
+		on, yes, no = s.Shadow, "the webhooks decide about releases, count and report, but deny none; the controller holds no rollout and rolls back only on request", "releases are denied and held as the other settings say"
 	case v1alpha1.ConfigBatch:
 		on, yes, no = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
 			"each pod is judged on its own"

@@ -49,7 +49,7 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		},
 		"shadow that is on": {
 			object: object("a", 1, spec{Type: "shadow", Enable: true}),
-			want:   applied("on: the webhooks decide about releases, count and report, but deny none, and the controller holds no rollout"),
+			want:   applied("on: the webhooks decide about releases, count and report, but deny none; the controller holds no rollout and rolls back only on request"),
 		},
 		"shadow that is off": {
 			object: object("a", 1, spec{Type: "shadow"}),
