@@ -75,7 +75,8 @@ type Cluster struct {
 
 // ReportConfirmation is the body of POST /v1/clusters/{cluster}/pods/confirm: an admin
 // states how many applications a report may revoke, or that another cluster has the name
-// now. It is answered 200 by a Cluster. The next report applies it.
+// now. The answer is a Cluster. It takes effect with the next report, and lasts for 24 h or until that
+// number of applications was revoked.
 type ReportConfirmation struct {
 	// Revoke is how many applications reports may revoke within 24 h: the value of held.
 	Revoke int `json:"revoke,omitempty"`

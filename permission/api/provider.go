@@ -65,7 +65,9 @@ type Retry struct {
 	BackoffSeconds float64 `json:"backoffSeconds,omitempty"`
 	// PollSeconds is the time between two polls of a pending decision; default 2.
 	PollSeconds float64 `json:"pollSeconds,omitempty"`
-	// PollTimeoutSeconds is when an undecided attempt is Failed; default 600.
+	// PollTimeoutSeconds is after how long an attempt is Failed if the provider's decision is still
+	// pending, or if the provider has been down for as long; the wait for the rate limit does not
+	// count. Default 600.
 	PollTimeoutSeconds float64 `json:"pollTimeoutSeconds,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type RevocationAction string
 
 // The actions.
 const (
-	// RemoveFinalizer: all grants are revoked or cannot be revoked.
+	// RemoveFinalizer: each application of the pod is Revoked or Leaked, so there is nothing to wait for.
 	RemoveFinalizer RevocationAction = "RemoveFinalizer"
 	// Retry: keep the finalizer and retry.
 	Retry RevocationAction = "Retry"
