@@ -45,7 +45,7 @@ func queueProxy(t *testing.T, version string) (all []model.Metric) {
 
 // load is what a pod of a Revision serves.
 type load struct {
-	// perSecond are the requests, of which so many of 100 fail, and others are rejected.
+	// perSecond is the rate of requests; failed and rejected are the percentages answered 500 and 404.
 	perSecond, failed, rejected float64
 	// mean is the mean time of a request.
 	mean time.Duration

@@ -136,8 +136,8 @@ func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)
 	return f.handle(t.Context(), eventOf(t, wakeUp(n, edit...)))
 }
 
-// traffic answers with counters: new and old pods serve 10 requests/s, of which so many
-// of 100 fail. Its clock is that of the fixture's release.
+// traffic answers with counters: new and old pods serve 10 requests/s. newFails and oldFails are the
+// percentages of them that fail. Its clock is that of the fixture's release.
 type traffic struct {
 	newFails, oldFails float64
 	queries            atomic.Int64

@@ -527,7 +527,7 @@ func TestAFailedRevisionThatWakesStaysSuspended(t *testing.T) {
 	w.checkTraffic(t, w.revisionOf(t, 1))
 }
 
-// awaitAvailable waits until a Deployment has exactly so many pods, all of them available.
+// awaitAvailable waits until a Deployment has exactly n pods, all of them available.
 func (w target) awaitAvailable(t *testing.T, name string, pods int32) {
 	t.Helper()
 	await(t, fmt.Sprintf("%s has %d pods", name, pods), func(ctx context.Context) error {

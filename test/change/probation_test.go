@@ -59,7 +59,7 @@ func verdictOfMetrics(verdict string) []v1alpha1.JudgeVerdict {
 	return []v1alpha1.JudgeVerdict{{Judge: v1alpha1.JudgeMetrics, Stage: v1alpha1.StagePost, Verdict: verdict, Message: "errors", Time: metav1.NowMicro()}}
 }
 
-// awaitProbation waits until the probation of a release has so many looks, and is active or not.
+// awaitProbation waits until the probation of a release has this number of looks, and is active or not.
 func (w target) awaitProbation(t *testing.T, name string, looks int32, active bool) *v1alpha1.Probation {
 	t.Helper()
 	var found *v1alpha1.Probation

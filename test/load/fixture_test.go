@@ -101,7 +101,7 @@ func await(t testing.TB, what string, condition func(context.Context) error) {
 	}
 }
 
-// awaitReleases waits until so many releases are a Success.
+// awaitReleases waits until n releases are a Success.
 func (f fixture) awaitReleases(t testing.TB, n int) []v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found []v1alpha1.ChangeWorkload

@@ -6,7 +6,7 @@ type fault struct {
 	part string
 	// what describes the wrong behavior.
 	what string
-	// file contains the text of is exactly once; the text of becomes replaces it.
+	// file has the string of field is exactly once. The fault replaces it by the string of field becomes.
 	file, is, becomes string
 	// tests of package pkg, as for go test -run.
 	pkg, tests string

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// client-go sleeps for the Retry-After of a response, up to ten times. A denial
-// has none, because it would block the workers of the ReplicaSet controller.
+// client-go sleeps for the Retry-After of a response, up to ten times. The denial of a request that
+// does not fit into the budget has none, because it would block the workers of the ReplicaSet controller.
 func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	t.Parallel()
 	n, other := newNamespace(t), newNamespace(t)
