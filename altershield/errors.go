@@ -83,7 +83,8 @@ const (
 	KindTimeout CallErrorKind = "timeout"
 	// KindIO: the connection broke.
 	KindIO CallErrorKind = "io"
-	// KindStatus: the HTTP status is not 200. The server itself sends only 200.
+	// KindStatus: the HTTP status is not 200. The server answers each call with 200, except one that it
+	// cannot parse, and those of its admin API; other statuses are those of a proxy.
 	KindStatus CallErrorKind = "status"
 	// KindMalformed: status 200, but the body is no envelope of the server or
 	// exceeds 1 MiB.

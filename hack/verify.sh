@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a file that hack/generate.sh writes, or a go.mod, differs from its output, or if a page
-# does not pass its tests (test/docs). It compares the tree before and after, so it works with
+# Fails if a file that hack/generate.sh writes differs from what it writes now, if `go mod tidy` changes the
+# go.mod of the product, of test/overlays or of test/shop, or if a page does not pass its tests
+# (test/docs). It compares the tree before and after, so it works with
 # uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."

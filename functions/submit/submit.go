@@ -135,8 +135,9 @@ func onlyRetryable(err error) error {
 	}
 }
 
-// handleWakeUp handles a wake-up for a batch or an order. Batches, and the releases of wake-ups
-// for an order, are read from the API server. The release of a batch may come from the cache.
+// handleWakeUp handles a wake-up for a batch or an order. A batch is first its copy in the event, if
+// there is one (decide); otherwise batches, and the releases of wake-ups for an order, are read from the
+// API server. The release of a batch may come from the cache.
 func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 	server, config, err := f.server.Client(ctx)
 	var configErr *functions.ConfigError

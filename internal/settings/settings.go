@@ -17,7 +17,9 @@ type Settings struct {
 	// SelfHealing and AutomaticRollback are false then, so that users of Settings need not check both.
 	// Default false.
 	Shadow bool
-	// Blocking: a failed check suspends the workload. Default true.
+	// Blocking: a failed check suspends the workload and stops its rollout, and updates of suspended
+	// workloads are denied. While it is false neither happens, also for workloads that are suspended
+	// already. Default true.
 	Blocking bool
 	// BatchPercent is the size of a batch as percentage of the replicas; 0
 	// means one pod per batch. Default 0.

@@ -9,8 +9,9 @@ import (
 // maxFailedPods is the number of failed pods in the cache; a denial names some.
 const maxFailedPods = 4
 
-// Trim is the transform of the ChangeWorkload informer. It drops the lists, which take
-// most of the memory, except the first failed pods, which denials name. Never write cached objects back.
+// Trim is the transform of the ChangeWorkload informer. Of the status it keeps the phase, the first
+// failed pods, which denials name, and condition Judged without its message; it drops the annotations.
+// So CountsAsFailed needs an object that was read from the API server. Never write cached objects back.
 func Trim(obj any) (any, error) {
 	c, ok := obj.(*v1alpha1.ChangeWorkload)
 	if !ok {

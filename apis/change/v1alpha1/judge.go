@@ -182,7 +182,7 @@ func (c *ChangePod) UnjudgedBy() []Judge {
 }
 
 // answered reports whether verdicts ended the batch: a judge failed it, or each judge that
-// must answer has answered.
+// must answer has answered. Without other judges any POST verdict counts, also an unconfirmed pass.
 func (c *ChangePod) answered() bool {
 	post := c.Status.VerdictOf(StagePost)
 	if len(c.Spec.Judges) == 0 {

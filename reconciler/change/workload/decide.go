@@ -106,9 +106,9 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// Decide decides what to do for a workload. It does not compare versions to
-// find out whether a readmission is due: a new default in Kubernetes changes the
-// computed version of every stored template without a release.
+// Decide decides what to do for a workload. A computed version that differs from the label alone is
+// no reason for a readmission: a new default in Kubernetes changes the computed version of every
+// stored template without a release.
 func Decide(in Input) Decision {
 	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return Decision{}

@@ -54,7 +54,7 @@ func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 
 // observe records the charges of a budget and forgets removed ones. It returns a function that
 // reports whether a charge has expired, and the time until the next charge expires; 0 for none.
-// Grace has the times by which charges expire later.
+// grace has, by charge, a duration that is added to its expiry.
 func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget, grace map[string]time.Duration) (expired func(string) bool, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
