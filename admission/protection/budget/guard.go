@@ -74,7 +74,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
 	answer, charges := g.Charge(ctx, req)
-	return charges.Settle(ctx, answer)
+	return charges.Finish(ctx, answer)
 }
 
 // Charge decides a request and charges the budgets. The answer is preliminary until

@@ -392,7 +392,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 				t.Fatal(denial.Response.Result.Message)
 			}
 			cancel()
-			if a := (Charges{&ask}).Settle(ctx, admission.Allow(DecisionCharged)); a.Response.Allowed == tc.denies {
+			if a := (Charges{&ask}).Finish(ctx, admission.Allow(DecisionCharged)); a.Response.Allowed == tc.denies {
 				t.Errorf("answered %+v", a)
 			}
 			if tc.kept == 0 {

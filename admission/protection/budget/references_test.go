@@ -100,7 +100,7 @@ func (fx *fixture) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	}
 	return func() {
 		cancel()
-		if a := (Charges{&ask}).Settle(ctx, admission.Allow(DecisionCharged)); a.Response.Allowed {
+		if a := (Charges{&ask}).Finish(ctx, admission.Allow(DecisionCharged)); a.Response.Allowed {
 			t.Error("a lost answer allowed the request")
 		}
 	}

@@ -23,10 +23,10 @@ const refundTimeout = 5 * time.Second
 // Charges are the charges that one request uses. The zero value has none.
 type Charges struct{ of *evaluation }
 
-// Settle returns the final answer to the request; answer is the preliminary one. If the
-// final answer is a denial, Settle refunds the charges. After the deadline, the final
+// Finish returns the final answer to the request; answer is the preliminary one. If the
+// final answer is a denial, Finish refunds the charges. After the deadline, the final
 // answer is a denial if the API server denies requests that are not answered in time.
-func (c Charges) Settle(ctx context.Context, answer admission.Answer) admission.Answer {
+func (c Charges) Finish(ctx context.Context, answer admission.Answer) admission.Answer {
 	if c.of == nil {
 		return answer
 	}

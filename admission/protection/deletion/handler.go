@@ -64,7 +64,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 		}
 		answer = join(answer, *flow)
 	}
-	return charges.Settle(ctx, answer)
+	return charges.Finish(ctx, answer)
 }
 
 // budgetsWouldAllow decides a dry run of the request.
