@@ -5,6 +5,9 @@
 // key and the id of the run. The transaction that ends a step writes its result and
 // when the grant is due again. If a process dies, its steps are due when their runs
 // expire, and the calls are retried with the same keys.
+//
+// Read the files in this order: request, create, advance, dispatch, start, decide, call, finish,
+// result, update (its committed wakes the waiting requests); then revoke.
 package lifecycle
 
 import (
