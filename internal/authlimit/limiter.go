@@ -25,8 +25,8 @@ const (
 	addressTTL = 10 * time.Minute
 )
 
-// Limiter limits the unauthenticated requests of each address: those that are answered 401.
-// Other statuses do not count, because many pods or users may share an address, and one
+// Limiter counts the requests of each address that are answered 401. While an address has too many,
+// all its requests are answered 429, also with a valid token. Other statuses do not count, because many pods or users may share an address, and one
 // of them may request what it is not allowed to do.
 type Limiter struct {
 	perMinute func() float64

@@ -126,7 +126,7 @@ func FromObjects(objects []*v1alpha1.OpsConfigInfo) Settings {
 		apply(&s, c.Spec)
 	}
 	if s.Shadow {
-		// Disable everything that denies, holds or changes a workload.
+		// Disable holds, denials because of suspensions, self-healing and automatic rollbacks.
 		s.Blocking, s.SelfHealing, s.AutomaticRollback = false, false, false
 	}
 	return s

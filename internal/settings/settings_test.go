@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestShadowDisablesDenialsHoldsAndRollbacks(t *testing.T) {
+func TestShadowDisablesDenialsHoldsSelfHealingAndAutomaticRollbacks(t *testing.T) {
 	object := func(kind v1alpha1.ConfigType, enable bool) *v1alpha1.OpsConfigInfo {
 		return &v1alpha1.OpsConfigInfo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: string(kind)},

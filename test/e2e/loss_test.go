@@ -214,7 +214,7 @@ func stopBroker(t *testing.T, e *environment) (undo func()) {
 	return e.scaleToZero(t, eventing, "mt-broker-ingress")
 }
 
-// webhookUnreachable: only releases of suspended workloads need the webhook.
+// webhookUnreachable: releases of suspended workloads need the webhook; other releases, scaling and labels do not.
 func webhookUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)

@@ -136,7 +136,7 @@ func TestReleasesWhileComponentsAreDown(t *testing.T) {
 		{"a release ends correctly when callback is killed", killedComponent(function("callback"))},
 		{"verdicts received while the Broker is down are applied, of a Knative Service too", verdictsWithoutBroker(received, byHand)},
 		{"verdicts received while function verdict is deleted are applied, also when deadletter is killed or the Broker is down", verdictsWithoutFunction},
-		{"while the webhook is unreachable only releases of suspended workloads are denied", webhookUnreachable},
+		{"while the webhook is unreachable, releases of suspended workloads are denied, and other releases, scaling and labels are not", webhookUnreachable},
 	})
 	e.awaitFunctions(t)
 	for _, name := range []string{"controller", "webhook"} {

@@ -206,8 +206,8 @@ func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]str
 	})
 }
 
-// defaultConfigurations exist after an installation and are printed as in the
-// requirement.
+// defaultConfigurations are the two OpsConfigInfos of step 1 of README.md. They exist after an
+// installation, and kubectl prints the columns that the README shows.
 func defaultConfigurations(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	table := n.table(t, []string{"NAME", "AGE"}, "get", "opsconfiginfo", "-n", system)

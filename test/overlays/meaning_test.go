@@ -47,7 +47,7 @@ func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 	return settings.FromObjects(in)
 }
 
-func TestTheStrictOverlayDeniesUncheckedAndUnjudgedChanges(t *testing.T) {
+func TestTheStrictOverlayFailsClosedHoldsUnjudgedReleasesAndRestrictsRepairs(t *testing.T) {
 	all := render(t, overlay("strict"))
 	for webhook, policy := range policies(t, all) {
 		if policy != "Fail" {
@@ -62,7 +62,7 @@ func TestTheStrictOverlayDeniesUncheckedAndUnjudgedChanges(t *testing.T) {
 	}
 }
 
-func TestTheShadowOverlayDeniesNothing(t *testing.T) {
+func TestTheShadowOverlayTurnsShadowOnAndWebhooksFailOpen(t *testing.T) {
 	all := render(t, overlay("shadow"))
 	for webhook, policy := range policies(t, all) {
 		if policy != "Ignore" {

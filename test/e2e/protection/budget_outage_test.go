@@ -18,9 +18,9 @@ const slowPod = `{apiVersion: v1, kind: Pod, metadata: {name: slow, labels: {app
 const shortPod = `{apiVersion: v1, kind: Pod, metadata: {name: short, labels: {app: short}}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0,
  containers: [{name: sleep, image: busybox, command: [/bin/sleep, "5"]}]}}`
 
-// While the webhook is down, deletions of covered pods are denied, and all
-// other requests succeed.
-func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
+// While the webhook is down, the deletion of a covered pod is denied. Pods of other namespaces can be
+// deleted, the kubelet ends pods, completed pods can be deleted, and namespaces terminate.
+func TestAnOutageOfTheWebhookDeniesPodDeletionsOnlyInNamespacesWithABudget(t *testing.T) {
 	n, other := newNamespace(t), newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 1"))
 	other.apply(t, deploymentManifest(2, "{}"))
