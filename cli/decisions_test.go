@@ -87,7 +87,7 @@ func TestARepairOfImagesKeepsTheOtherContainersAndFields(t *testing.T) {
 	}
 }
 
-func TestOnlyADecisionOfTheServerIsADenial(t *testing.T) {
+func TestOnlyADecisionOfTheAPIServerIsADenial(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
 		err     error

@@ -41,7 +41,8 @@
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //
-// <period> is the time at which a period of DenialPeriod begins.
+// <period> is the time at which a period of DenialPeriod begins. <application> is "all" if the event covers
+// all applications of the pod.
 //
 // The controller of part change signs its events, the callback and judges sign verdicts, and
 // functions reject such an event without a valid signature (400), so it becomes a dead letter. Function

@@ -20,7 +20,7 @@ type Observed struct {
 	ExistsUncovered func(types.UID) bool
 	// ResourceVersion is the resourceVersion of the pod watch.
 	ResourceVersion string
-	// Total is the sum of the replicas of the topmost owners; an orphan counts as 1.
+	// Total is how many pods are wanted: see TotalReplicas of the status.
 	Total int32
 	// UnknownReplicas says why the replicas of an owner are unknown. Then Total counts
 	// its existing pods. It is empty if all replicas are known.

@@ -1,7 +1,7 @@
 package samples
 
-// unseenCells is how many cells before its first sample a pod must have had no sample, while
-// other pods had some. A scrape or two can fail.
+// unseenCells is how many cells before its first sample a pod must have had no sample. In all but one
+// of them another pod must have had some: a scrape can fail.
 const unseenCells = 4
 
 // Began returns the pods that began in the range which starts at since, so that the first value of a

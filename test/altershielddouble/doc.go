@@ -33,8 +33,8 @@
 // except in a scene of generation 1. It takes checkTimeout and ends with a
 // timeout, which is a pass without rules: the published server never has a
 // verdict in time. A script rule with step RELEASE overrides this. A repeated
-// call checks the same node again. After a completed check retrieve returns
-// pass for every verdict.
+// call checks the same node again. After such a check has completed, retrieve
+// returns pass, also if its verdict was fail.
 //
 // Every start creates a new node. A batch of an unknown order is answered with
 // 101. A check that timed out or failed with an exception is called back as a

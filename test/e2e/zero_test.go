@@ -14,8 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
-// scaledToZeroFunctions returns the functions that run only while they have
-// events.
+// scaledToZeroFunctions returns the functions of config/core that scale to zero.
 func scaledToZeroFunctions() []string { return []string{"submit", "verdict", "report", "deadletter"} }
 
 // functionSelector returns the label selector of a function's pods.
@@ -51,7 +50,7 @@ func zeroAndBack(t *testing.T, e *environment) {
 // scaledToZeroFunctions.
 func awaitZero(t *testing.T) {
 	t.Helper()
-	await(t, recoveryTimeout, "all functions are scaled to zero", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "the functions of config/core that scale to zero have no pods", func(ctx context.Context) error {
 		for _, function := range scaledToZeroFunctions() {
 			printed, err := podsAsPrinted(ctx, function)
 			if err != nil {

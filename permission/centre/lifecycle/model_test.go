@@ -484,7 +484,7 @@ func (*model) GrantState(string, string, api.State) {}
 // LeakedGrantAtNewPod implements lifecycle.Metrics.
 func (*model) LeakedGrantAtNewPod(string) {}
 
-// Report implements lifecycle.Metrics.
+// PodReportPage implements lifecycle.Metrics.
 func (*model) PodReportPage(string, string) {}
 
 // Call implements lifecycle.Metrics. The engine calls it after a call and before it

@@ -128,8 +128,8 @@ func updateObject[T any](t *testing.T, s *store.Store, kind store.Kind, name str
 }
 
 // The pods send requests when the breaker of the init-action-server would allow an
-// attempt: three at once, then one for each interval of its backoff, which doubles from
-// 2 min up to an hour.
+// attempt: three without the breaker, 90 s apart, then one for each interval of its backoff, which
+// doubles up to an hour.
 func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 	const pods, maxCalls = 10, 5
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "centre.db"))
@@ -204,7 +204,7 @@ func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 	if most := pods * (7*maxCalls + 1); total > most {
 		t.Errorf("%d calls for %d attempts, want at most %d", total, requests, most)
 	}
-	// 3 attempts at once, then after at most 3, 6, 12, 24 and 48 min.
+	// 3 attempts, 90 s apart, then one after 3, 6, 12, 24 and 48 min.
 	if most := pods * 8; requests > most {
 		t.Errorf("%d attempts, want at most %d", requests, most)
 	}
