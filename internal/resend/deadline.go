@@ -29,3 +29,17 @@ func ExtendDeadline(end, decidingSince, now time.Time, grace time.Duration) time
 	}
 	return end
 }
+
+// RetrieveGrace is how long a stage waits for a verdict after its timeout: function submit asks the
+// server in that time.
+const RetrieveGrace = 15 * time.Second
+
+// EndOfStage returns when a stage ends without a verdict. After timeout the server is asked once more if
+// it accepted the call, and a new process waits as long before it decides.
+func EndOfStage(timeout time.Time, accepted bool, decidingSince, now time.Time) time.Time {
+	end := timeout
+	if accepted {
+		end = end.Add(RetrieveGrace)
+	}
+	return ExtendDeadline(end, decidingSince, now, RetrieveGrace)
+}

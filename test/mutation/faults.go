@@ -110,7 +110,7 @@ var faults = []fault{
 		"reconciler/change/changepod/decide.go", "\tif woken.IsZero() {\n\t\treturn d\n\t}", "\tif woken.IsZero() {\n\t\twoken = in.ChangePod.CreationTimestamp.Time\n\t}",
 		"./reconciler/change/changepod", "."},
 	{change, "the server is not asked again after the timeout of a stage",
-		"reconciler/change/changepod/decide.go", "end = d.Deadline.Add(retrieveGrace)", "end = d.Deadline",
+		"internal/resend/deadline.go", "end = end.Add(RetrieveGrace)", "end = timeout",
 		"./reconciler/change/changepod", "."},
 	{change, "a batch that no-verdict holds ends",
 		"reconciler/change/changepod/decide.go", "if in.Settings.RuleOfBatch(in.ChangePod).Policy == v1alpha1.NoVerdictHold {", "if false {",

@@ -22,10 +22,6 @@ const (
 	interimWritePeriod = 5 * time.Second
 	interimWriteBurst  = 50
 	interimWriteRetry  = 5 * time.Second
-
-	// retrieveGrace is how long a stage waits for a verdict after its deadline:
-	// function submit asks the server in that time.
-	retrieveGrace = 15 * time.Second
 )
 
 // Input is the input of Decide.
@@ -137,7 +133,7 @@ func decidePre(in Input) Decision {
 	pre := c.Status.VerdictOf(v1alpha1.StagePre)
 	if d.Message == v1alpha1.BatchPreTimeout && pre.Unconfirmed() && in.Settings.RuleOfStage(v1alpha1.StagePre, pre).Policy == v1alpha1.NoVerdictPass {
 		// The server completed the stage, so POST can still judge the batch.
-		return decideStage(in, postStage(in, pre.Time.Add(in.Settings.PreTimeout+retrieveGrace)))
+		return decideStage(in, postStage(in, pre.Time.Add(in.Settings.PreTimeout+resend.RetrieveGrace)))
 	}
 	return d
 }
@@ -194,12 +190,7 @@ func decideRequested(in Input, s stageStates, accepted bool, d Decision) Decisio
 	if in.Now.Before(d.Deadline) {
 		return whileAwaitingVerdict(in, s.stage, sub, verdict, d)
 	}
-	end := d.Deadline
-	if accepted {
-		// Function submit asks the server once more before the batch is unjudged.
-		end = d.Deadline.Add(retrieveGrace)
-	}
-	if end = resend.ExtendDeadline(end, in.DecidingSince, in.Now, retrieveGrace); in.Now.Before(end) {
+	if end := resend.EndOfStage(d.Deadline, accepted, in.DecidingSince, in.Now); in.Now.Before(end) {
 		d.Deadline = end
 		if accepted {
 			d.WakeFor = resend.ForLastVerdict

@@ -11,6 +11,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
@@ -200,7 +201,7 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 		"the start was rejected":          {batch(submission(pre, false)), time.Second, v1alpha1.BatchPreWait, pre},
 		"the PRE callback may be lost":    {batch(submission(pre, true)), time.Second, v1alpha1.BatchPreSubmitted, pre},
 		"the POST callback may be lost":   {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.BatchPostSubmitted, post},
-		"no PRE verdict within the grace": {batch(submission(pre, true)), retrieveGrace, v1alpha1.BatchExecuteDone, ""},
+		"no PRE verdict within the grace": {batch(submission(pre, true)), resend.RetrieveGrace, v1alpha1.BatchExecuteDone, ""},
 		"the clock was set back":          {batch(submission(pre, false)), -time.Hour, v1alpha1.BatchExecuteDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

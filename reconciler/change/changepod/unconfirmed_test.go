@@ -11,6 +11,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
@@ -31,7 +32,7 @@ func TestAPassWithoutRulesEndsNothingBeforeItsTimeout(t *testing.T) {
 		pass, hold = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold
 		fail       = v1alpha1.NoVerdictFail
 		timeout    = 120 * time.Second
-		tooLate    = timeout + retrieveGrace
+		tooLate    = timeout + resend.RetrieveGrace
 
 		judging, noVerdict, contradicted = v1alpha1.ReasonJudging, v1alpha1.ReasonNoVerdict, v1alpha1.ReasonVerdictContradicted
 	)

@@ -388,7 +388,7 @@ func orderDeadline(in Input) time.Time {
 	case ok:
 		// The call may have been made before the server was configured again.
 		requested = deadline.Latest(requested, cond.LastTransitionTime.Inner.Time)
-		return resend.ExtendDeadline(requested.Add(in.Settings.OrderTimeout), in.DecidingSince, in.Now, retrieveGrace)
+		return resend.ExtendDeadline(requested.Add(in.Settings.OrderTimeout), in.DecidingSince, in.Now, resend.RetrieveGrace)
 	}
 	if woken := wokenSince(in, v1alpha1.OrderStepStart); !woken.IsZero() {
 		return woken.Add(in.Settings.SubmitTimeout)

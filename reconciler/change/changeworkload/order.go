@@ -14,10 +14,6 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
-// retrieveGrace is how long the release waits for a verdict after its deadline:
-// function submit asks the server in that time.
-const retrieveGrace = 15 * time.Second
-
 // Order is the state of the order check and its next step.
 type Order struct {
 	// Outcome is OutcomePending also before the check starts. OutcomeNoVerdict means
@@ -97,11 +93,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	if in.Now.Before(o.Deadline) {
 		return whileAwaitingVerdict(in, sub, v, o)
 	}
-	end := o.Deadline
-	if answered {
-		end = end.Add(retrieveGrace)
-	}
-	if end = resend.ExtendDeadline(end, in.DecidingSince, in.Now, retrieveGrace); in.Now.Before(end) {
+	if end := resend.EndOfStage(o.Deadline, answered, in.DecidingSince, in.Now); in.Now.Before(end) {
 		o.Deadline = end
 		if answered {
 			o.WakeFor = resend.ForLastVerdict

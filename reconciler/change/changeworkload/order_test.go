@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // order changes the facts of the order.
@@ -104,7 +105,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		failed                 = v1alpha1.ReleaseFailed
 		start, finish, closeIt = v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose
 		late                   = 120 * time.Second
-		tooLate                = late + retrieveGrace
+		tooLate                = late + resend.RetrieveGrace
 		hold, fail             = v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	)
 	// goes returns a release whose only pod is being checked; in passed the pod has passed.
@@ -198,7 +199,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"the time in which the order was opened does not count":                    {passed(orderOpen, atStep(start, ""), woken(-9*time.Minute), after(5*time.Minute)), want{running, checking, "", start, true, "", "Unknown"}},
 		"a later start does not move the deadline":                                 {goes(called(pre, ""), calledAgain(100*time.Second, true), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
 		"a POST verdict may be lost while no process ran":                          {passed(finishing, after(10*time.Minute), decidingSince(10*time.Minute-time.Second), orderPolicy(fail)), want{running, checking, "", finish, true, "", "Unknown"}},
-		"no POST verdict within the grace of a new process":                        {passed(finishing, after(10*time.Minute), decidingSince(10*time.Minute-retrieveGrace), orderPolicy(fail)), want{suspend, failedUnjudged, ActionSuspend, finish, false, "", "False/" + failedUnjudged}},
+		"no POST verdict within the grace of a new process":                        {passed(finishing, after(10*time.Minute), decidingSince(10*time.Minute-resend.RetrieveGrace), orderPolicy(fail)), want{suspend, failedUnjudged, ActionSuspend, finish, false, "", "False/" + failedUnjudged}},
 		"a finish that was not accepted while no process ran":                      {passed(started, atStep(finish, ""), called(post, "unreachable"), after(10*time.Minute), decidingSince(10*time.Minute-time.Second), orderPolicy(fail)), want{running, checking, "", finish, true, "", "Unknown"}},
 		"an order that is held stays held in a new process":                        {passed(finishing, after(tooLate), orderPolicy(hold), recorded, decidingSince(tooLate-time.Second)), want{running, heldUnjudged, "", finish, true, "", "False/" + heldUnjudged}},
 		"the server skips the order check: no policy applies":                      {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderCheckSkipped}},
