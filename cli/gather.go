@@ -11,6 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // input gathers the releases of a workload and their batches.
@@ -67,13 +68,11 @@ func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWo
 
 // saved returns the saved templates of a workload, latest attempt first.
 func (c *clients) saved(ctx context.Context, t target) ([]savedtemplate.Saved, error) {
-	list, err := c.kube.AppsV1().ControllerRevisions(t.object.GetNamespace()).List(ctx, metav1.ListOptions{
-		LabelSelector: savedtemplate.Selector(t.object.GetUID()).String(),
-	})
+	w, err := workload.FromUnstructured(t.kind(), t.object)
 	if err != nil {
-		return nil, fmt.Errorf("list the saved templates of %s: %w", t, err)
+		return nil, err
 	}
-	return savedtemplate.ReadAll(list.Items, t.object.GetUID()), nil
+	return savedtemplate.List(ctx, c.kube, w)
 }
 
 // inputOf gathers the releases of the workload of an argument.

@@ -54,10 +54,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return err
 	}
-	failed := map[string]bool{}
-	for i := range releases {
-		failed[releases[i].Spec.Reversion] = releases[i].CountsAsFailed()
-	}
+	failed := savedtemplate.FailedVersions(releases)
 	written, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
 	saved, err := selectTemplate(all, cmp.Or(missed, written.Version), to, func(v string) bool { return failed[v] })
 	if err != nil {

@@ -204,11 +204,8 @@ func (f Input) rollbackTarget() string {
 	if last := f.LastSucceeded(); last != nil {
 		return last.Spec.Reversion
 	}
-	saved, _ := savedtemplate.Newest(f.Saved, f.CurrentRelease().Version, func(version string) bool {
-		return slices.ContainsFunc(f.Releases, func(c v1alpha1.ChangeWorkload) bool {
-			return c.Spec.Reversion == version && c.CountsAsFailed()
-		})
-	})
+	failed := savedtemplate.FailedVersions(f.Releases)
+	saved, _ := savedtemplate.Newest(f.Saved, f.CurrentRelease().Version, func(version string) bool { return failed[version] })
 	return saved.Release.Version
 }
 

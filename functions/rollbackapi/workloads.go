@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -63,25 +64,19 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 	if err != nil {
 		return nil, err
 	}
-	g := &history{Workload: w, failed: map[string]bool{}}
+	g := &history{Workload: w}
 	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
-	saved, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
-	if err != nil {
-		return nil, fmt.Errorf("list saved templates of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+	if g.succeeded, err = savedtemplate.List(ctx, s.Kube, w); err != nil {
+		return nil, err
 	}
-	g.succeeded = savedtemplate.ReadAll(saved.Items, w.UID)
 	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(w.Name)})
 	if err != nil {
 		return nil, fmt.Errorf("list the ChangeWorkloads of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
-	for i := range releases.Items {
-		c := &releases.Items[i]
-		if c.Spec.WorkloadRef.UID == w.UID && c.CountsAsFailed() {
-			g.failed[c.Spec.Reversion] = true
-		}
-	}
+	g.failed = savedtemplate.FailedVersions(slices.DeleteFunc(releases.Items, func(c v1alpha1.ChangeWorkload) bool {
+		return c.Spec.WorkloadRef.UID != w.UID
+	}))
 	return g, nil
 }
 

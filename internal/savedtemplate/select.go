@@ -1,5 +1,7 @@
 package savedtemplate
 
+import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+
 // Newest returns the newest saved template that is a target of a rollback: not
 // the current version, and not bad. saved is sorted as by ReadAll.
 func Newest(saved []Saved, current string, bad func(version string) bool) (Saved, bool) {
@@ -9,6 +11,17 @@ func Newest(saved []Saved, current string, bad func(version string) bool) (Saved
 		}
 	}
 	return Saved{}, false
+}
+
+// FailedVersions returns the versions whose release counts as failed. The releases are those of one workload.
+func FailedVersions(releases []v1alpha1.ChangeWorkload) map[string]bool {
+	failed := map[string]bool{}
+	for i := range releases {
+		if releases[i].CountsAsFailed() {
+			failed[releases[i].Spec.Reversion] = true
+		}
+	}
+	return failed
 }
 
 // Find returns the saved template of a version.
