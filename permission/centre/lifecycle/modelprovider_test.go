@@ -131,15 +131,20 @@ func (c *modelProvider) apply(call *modelCall) {
 	c.granted[call.of] = call.application
 }
 
+// pick picks one of the entries.
+func pick[V any](m *model, entries map[entry]V, label string) entry {
+	return slices.SortedFunc(maps.Keys(entries), func(a, b entry) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})[m.index(len(entries), label)]
+}
+
 // decide lets the provider decide a pending request.
 func (m *model) decide() {
 	c := m.provider
 	if len(c.pending) == 0 {
 		return
 	}
-	h := slices.SortedFunc(maps.Keys(c.pending), func(a, b entry) int {
-		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
-	})[m.index(len(c.pending), "pending")]
+	h := pick(m, c.pending, "pending")
 	if m.chance(2, "granted") {
 		c.granted[h] = c.pending[h]
 	}
@@ -152,9 +157,7 @@ func (m *model) completeRevocation() {
 	if len(c.revoking) == 0 {
 		return
 	}
-	h := slices.SortedFunc(maps.Keys(c.revoking), func(a, b entry) int {
-		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
-	})[m.index(len(c.revoking), "accepted revocation")]
+	h := pick(m, c.revoking, "accepted revocation")
 	delete(c.granted, h)
 	delete(c.revoking, h)
 }
