@@ -43,8 +43,8 @@ type Operation struct {
 }
 
 // Patch returns the operations that add the init container as the first one, the volume with the
-// token, the label, and the annotation with the sets, or replace those that differ. Other fields stay unchanged, including those unknown to the Go types. The
-// result is empty for a complete pod.
+// token, the label, and the annotation with the sets, or replace those that differ. Other
+// fields stay unchanged, including those unknown to the Go types. The result is empty for a complete pod.
 func (i Injection) Patch(p *corev1.Pod) []Operation {
 	var ops []Operation
 	ops = append(ops, i.patchContainer(p)...)

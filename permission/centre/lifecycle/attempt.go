@@ -30,8 +30,8 @@ const (
 )
 
 // NextAttempt returns the scope of the attempt that begins. callActive: a provider call is
-// in progress, or the provider may still revoke a leaked grant. podExists: the request confirms that the pod exists and has the
-// addresses of the application.
+// in progress, or the provider may still revoke a leaked grant. podExists: the
+// request confirms that the pod exists and has the addresses of the application.
 func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 	switch {
 	case state == api.Denied || state == api.Failed:

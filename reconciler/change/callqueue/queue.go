@@ -110,7 +110,8 @@ func (q *Queue) SetQPS(qps float32) {
 }
 
 // TakeQuestion takes one question of the limit, and reports whether one was left: then function submit
-// may ask the server for a verdict now. A question does not wait in the queue, because no write to the object shows when it ended.
+// may ask the server for a verdict now. A question does not wait in the
+// queue, because no write to the object shows when it ended.
 func (q *Queue) TakeQuestion() bool { return q.asks.AllowN(q.clock.Now(), 1) }
 
 // Begin reports whether the call may be made now. If not, the call waits for its turn.
