@@ -55,7 +55,10 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 				kube.PrependReactor("patch", "pods", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, tc.answer })
 			}
 			sent := &outbox{}
-			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
+			paced := newLabelLimiter(clock)
+			paced.take(ownerUID(p), tc.rollingOut)
+			clock.SetTime(clock.Now().Add(firstLabelDelay))
 			for range tc.before {
 				paced.take(ownerUID(p), tc.rollingOut)
 			}
