@@ -122,6 +122,7 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	// not its ReplicaSet, which a Deployment would adopt.
 	f.knativeEditor(t, "editor")
 	create("editor", denied, f.namespace, owned("serving.knative.dev/v1", "Revision"))
+	create("editor", denied, f.namespace, owned("eventing.knative.dev/v1", "Broker"))
 
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	create(attacker, "", f.namespace, bare)
@@ -280,12 +281,13 @@ func TestTheRecordOfARollbackIsWrittenOnlyByTheController(t *testing.T) {
 	patch(attacker, "null", "", `{"attempt":2}`)
 }
 
-// knativeEditor is a user with the roles of Kubernetes and of Knative Serving for those who edit a
-// namespace.
+// knativeEditor is a user with the roles of Kubernetes and of Knative Serving and Eventing for those
+// who edit a namespace (knative-eventing-namespaced-edit has the groups of Eventing).
 func (f fixture) knativeEditor(t *testing.T, user string) {
 	t.Helper()
 	kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: knative-edit}, rules: [
- {apiGroups: [serving.knative.dev], resources: ["*"], verbs: [create, update, patch, delete]}]}`, "apply", "-n", f.namespace, "-f", "-")
+ {apiGroups: [serving.knative.dev, eventing.knative.dev, messaging.knative.dev, sources.knative.dev, flows.knative.dev, bindings.knative.dev,
+ sinks.knative.dev], resources: ["*"], verbs: [create, update, patch, delete]}]}`, "apply", "-n", f.namespace, "-f", "-")
 	kubectl(t, "", "create", "rolebinding", user+"-knative", "-n", f.namespace, "--role=knative-edit", "--user="+user)
 	kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
 }
