@@ -58,6 +58,11 @@ func Kinds(data map[string]string) ([]Kind, error) {
 		if slices.ContainsFunc(more, func(o Kind) bool { return o.Group == k.Group && strings.EqualFold(o.Kind, k.Kind) }) {
 			return kinds, fmt.Errorf("%s[%d].kind: %s of %s exists already: remove the entry", KindsKey, i, k.Kind, k.Group)
 		}
+		// Policy breakwater-webhook-configurations denies webhooks of such a group, and with it a new
+		// CA for the webhooks of all other kinds.
+		if !strings.Contains(k.Group, ".") || strings.HasSuffix(k.Group, ".k8s.io") {
+			return kinds, fmt.Errorf("%s[%d].apiVersion: group %s is of Kubernetes: write a custom resource, for example apps.kruise.io/v1alpha1", KindsKey, i, k.Group)
+		}
 		more = append(more, k)
 	}
 	return more, nil

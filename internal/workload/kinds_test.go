@@ -43,6 +43,8 @@ func TestKindsOfTheConfigMapAreAdded(t *testing.T) {
 func TestAnInvalidListOfKindsIsAnError(t *testing.T) {
 	for _, tc := range []struct{ yaml, field string }{
 		{`- {apiVersion: v1alpha1, kind: CloneSet, revisions: ReplicaSet}`, "kinds[0].apiVersion"},
+		{`- {apiVersion: apps/v1, kind: ReplicaSet, revisions: ControllerRevision}`, "kinds[0].apiVersion"},
+		{`- {apiVersion: a.k8s.io/v1, kind: CloneSet, revisions: ReplicaSet}`, "kinds[0].apiVersion"},
 		{`- {apiVersion: a.b/v1, kind: "", revisions: ReplicaSet}`, "kinds[0].kind"},
 		{`- {apiVersion: a.b/v1, kind: cloneset, revisions: ReplicaSet}`, "kinds[0].kind"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, resource: "Clone Sets", revisions: ReplicaSet}`, "kinds[0].resource"},
