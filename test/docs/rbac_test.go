@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -14,14 +15,7 @@ import (
 func TestNoRoleHasWildcards(t *testing.T) {
 	checked := 0
 	for _, file := range tracked(t, "config/*.yaml") {
-		for text := range strings.SplitSeq(read(t, file), "\n---") {
-			var role rbacv1.ClusterRole // a Role has the same fields
-			if !strings.Contains(text, "kind: Role\n") && !strings.Contains(text, "kind: ClusterRole\n") {
-				continue
-			}
-			if err := yaml.Unmarshal([]byte(text), &role); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
+		for _, role := range rolesIn(t, file) {
 			for _, rule := range role.Rules {
 				checked++
 				for _, values := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.NonResourceURLs} {
@@ -34,5 +28,64 @@ func TestNoRoleHasWildcards(t *testing.T) {
 	}
 	if checked < 100 {
 		t.Errorf("%d rules checked, want at least 100", checked)
+	}
+}
+
+// rolesIn returns the Roles and ClusterRoles of a file; both have the same fields.
+func rolesIn(t *testing.T, file string) (all []rbacv1.ClusterRole) {
+	t.Helper()
+	for text := range strings.SplitSeq(read(t, file), "\n---") {
+		var role rbacv1.ClusterRole
+		if !strings.Contains(text, "kind: Role\n") && !strings.Contains(text, "kind: ClusterRole\n") {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, role)
+	}
+	return all
+}
+
+// Kubernetes writes the rules of an aggregated role: a manifest with rules, even with none, removes
+// them each time it is applied, or conflicts with a server-side apply.
+func TestAnAggregatedRoleHasNoRulesOfItsOwn(t *testing.T) {
+	checked := 0
+	for _, file := range tracked(t, "config/*.yaml") {
+		for _, role := range rolesIn(t, file) {
+			if role.AggregationRule == nil {
+				continue
+			}
+			checked++
+			if role.Rules != nil {
+				t.Errorf("%s: ClusterRole %s has an aggregationRule and rules", file, role.Name)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no aggregated role checked")
+	}
+}
+
+// With minAvailable 1, the drain of a node never ends if a Deployment was scaled to one replica.
+func TestDisruptionBudgetsDoNotBlockTheDrainOfASingleReplica(t *testing.T) {
+	checked := 0
+	for _, file := range tracked(t, "config/*.yaml") {
+		for text := range strings.SplitSeq(read(t, file), "\n---") {
+			if !strings.Contains(text, "kind: PodDisruptionBudget\n") {
+				continue
+			}
+			var budget policyv1.PodDisruptionBudget
+			if err := yaml.Unmarshal([]byte(text), &budget); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			checked++
+			if budget.Spec.MaxUnavailable == nil || budget.Spec.MinAvailable != nil {
+				t.Errorf("%s: PodDisruptionBudget %s has no maxUnavailable", file, budget.Name)
+			}
+		}
+	}
+	if checked < 8 {
+		t.Errorf("%d budgets checked, want at least 8", checked)
 	}
 }
