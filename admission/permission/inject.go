@@ -44,7 +44,8 @@ type Operation struct {
 
 // Patch returns the operations that add the init container as the first one, the volume with the
 // token, the label, and the annotation with the sets, or replace those that differ. Other
-// fields stay unchanged, including those unknown to the Go types. The result is empty for a complete pod.
+// fields stay unchanged, including those unknown to the Go types. The result is empty for a complete pod,
+// also if admission plugins have changed the init container.
 func (i Injection) Patch(p *corev1.Pod) []Operation {
 	var ops []Operation
 	ops = append(ops, i.patchContainer(p)...)
@@ -56,6 +57,9 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 func (i Injection) patchContainer(p *corev1.Pod) []Operation {
 	want := i.container(p.Spec.RestartPolicy, p.Spec.Containers)
 	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.ContainerName })
+	if at >= 0 {
+		keepOfPlugins(&want, p.Spec.InitContainers[at])
+	}
 	switch {
 	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
 		return nil
@@ -67,6 +71,26 @@ func (i Injection) patchContainer(p *corev1.Pod) []Operation {
 		return []Operation{{"add", "/spec/initContainers", []corev1.Container{want}}}
 	}
 	return []Operation{{"add", "/spec/initContainers/0", want}}
+}
+
+// keepOfPlugins copies to the wanted container what an admission plugin of the API server may have set in the
+// existing one after the webhook added it: imagePullPolicy Always (AlwaysPullImages), and the requests
+// and limits of resources for which the wanted container has none (LimitRanger). These plugins
+// deny the pod if the webhook removes what they set.
+func keepOfPlugins(want *corev1.Container, existing corev1.Container) {
+	if existing.ImagePullPolicy == corev1.PullAlways {
+		want.ImagePullPolicy = corev1.PullAlways
+	}
+	keepMissing(want.Resources.Requests, existing.Resources.Requests)
+	keepMissing(want.Resources.Limits, existing.Resources.Limits)
+}
+
+func keepMissing(want, existing corev1.ResourceList) {
+	for name, quantity := range existing {
+		if _, ok := want[name]; !ok {
+			want[name] = quantity
+		}
+	}
 }
 
 // container returns the init container. It sets all fields that the API server would

@@ -106,6 +106,54 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 	}
 }
 
+// The plugins of the API server run again after the webhook, and the webhook after them.
+// AlwaysPullImages and LimitRanger then deny a pod from which the webhook removes what they set.
+func TestTheInitContainerKeepsWhatAdmissionPluginsSet(t *testing.T) {
+	plugins := func(c *corev1.Container) {
+		c.ImagePullPolicy = corev1.PullAlways
+		c.Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Mi")
+		c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("2Mi")
+		c.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
+	}
+	want := testInjection.container("Always", nil)
+	plugins(&want)
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		equal  bool // the webhook changes nothing
+	}{
+		"only what plugins set": {func(*corev1.Pod) {}, true},
+		"another init container before it": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, p.Spec.InitContainers[0]}
+		}, false},
+		"another image": {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "other" }, false},
+		"another request of CPU": {func(p *corev1.Pod) {
+			p.Spec.InitContainers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1m")
+		}, false},
+		"a claim": {func(p *corev1.Pod) { p.Spec.InitContainers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod(nil)
+			p = applyPatch(t, p, testInjection.Patch(p))
+			plugins(&p.Spec.InitContainers[0])
+			tc.change(p)
+			ops := testInjection.Patch(p)
+			got := applyPatch(t, p, ops)
+			if diff := cmp.Diff(want, got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" || (len(ops) == 0) != tc.equal {
+				t.Errorf("%d operations (-want +got):\n%s", len(ops), diff)
+			}
+			if again := testInjection.Patch(got); len(again) > 0 {
+				t.Errorf("third patch: %+v", again)
+			}
+		})
+	}
+	p := pod(func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName, ImagePullPolicy: corev1.PullNever}}
+	})
+	if got := applyPatch(t, p, testInjection.Patch(p)).Spec.InitContainers[0].ImagePullPolicy; got != corev1.PullIfNotPresent {
+		t.Errorf("imagePullPolicy %s", got)
+	}
+}
+
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 func TestTheInitContainerIsRestrictedAndHasResources(t *testing.T) {
