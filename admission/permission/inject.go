@@ -29,7 +29,8 @@ type Injection struct {
 	Server string
 	// Bundle are the certificates (PEM) that the init container trusts in addition to
 	// those of its image.
-	Bundle   string
+	Bundle string
+	// Deadline is how long one round of requests of the init container lasts.
 	Deadline time.Duration
 	// Minimum are the smallest requests that the LimitRanges of the namespace allow.
 	Minimum corev1.ResourceList
@@ -55,7 +56,7 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 }
 
 func (i Injection) patchContainer(p *corev1.Pod) []Operation {
-	want := i.container(p.Spec.RestartPolicy, p.Spec.Containers)
+	want := i.container(p.Spec.Containers)
 	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.ContainerName })
 	if at >= 0 {
 		keepOfPlugins(&want, p.Spec.InitContainers[at])
@@ -95,10 +96,7 @@ func keepMissing(want, existing corev1.ResourceList) {
 
 // container returns the init container. It sets all fields that the API server would
 // default, so that the container in the API server equals this one.
-func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Container) corev1.Container {
-	if policy == "" {
-		policy = corev1.RestartPolicyAlways
-	}
+func (i Injection) container(apps []corev1.Container) corev1.Container {
 	return corev1.Container{
 		Name: protocol.ContainerName, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
@@ -107,7 +105,6 @@ func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Containe
 			{Name: protocol.EnvSets, Value: strings.Join(i.Sets, ",")},
 			{Name: protocol.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
 			{Name: protocol.EnvDeadline, Value: i.Deadline.String()},
-			{Name: protocol.EnvRestartPolicy, Value: string(policy)},
 		},
 		Resources:                resources(apps, i.Minimum),
 		VolumeMounts:             []corev1.VolumeMount{{Name: podmeta.TokenVolume, MountPath: podmeta.TokenMountPath, ReadOnly: true}},

@@ -52,7 +52,7 @@ type Settings struct {
 	UnauthenticatedRequestsPerMinute float64
 	// InitActionServerURL is the URL of the init-action-server, for init containers.
 	InitActionServerURL string
-	// InitContainerDeadline is how long an init container retries before it exits.
+	// InitContainerDeadline is how long one round of requests of an init container lasts.
 	InitContainerDeadline time.Duration
 	// Breaker configures the breaker of pods.
 	Breaker podbreaker.Policy

@@ -71,22 +71,25 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Run calls the server until all permissions are granted, one is denied, or the
-// deadline passes. With restartPolicy Never it then starts the next round, because
-// the pod would fail otherwise.
+// Run calls the server until all permissions are granted, one is denied, or ctx ends. At the
+// deadline of a round it begins the next one and does not return, because the exit of the
+// container would count as a failure of its pod.
 func (c *Client) Run(ctx context.Context) Result {
 	for {
-		result, retry := c.round(ctx)
-		if !retry || !c.RestartNever || ctx.Err() != nil {
+		result, decided := c.round(ctx)
+		if decided {
 			return result
 		}
-		_, _ = fmt.Fprintln(c.Log, result.Message)
+		if ctx.Err() != nil {
+			return Result{protocol.ExitUndecided, fmt.Sprintf("%v before a decision, last result: %s", context.Cause(ctx), result.Message)}
+		}
+		_, _ = fmt.Fprintf(c.Log, "not authorized within %s, last result: %s\n", c.Deadline, result.Message)
 	}
 }
 
-// round calls the server for at most Deadline. It returns true if another round may
-// succeed.
-func (c *Client) round(parent context.Context) (result Result, retry bool) {
+// round calls the server for at most Deadline. If the server has not decided by then, it returns false, and
+// the message of the last call.
+func (c *Client) round(parent context.Context) (result Result, decided bool) {
 	ctx, cancel := context.WithTimeout(parent, c.Deadline)
 	defer cancel()
 	message, wait := "no request was sent", minPause
@@ -97,9 +100,9 @@ func (c *Client) round(parent context.Context) (result Result, retry bool) {
 		answer, err := c.post(ctx)
 		switch {
 		case err == nil && answer.State == protocol.Granted:
-			return Result{protocol.ExitGranted, formatAnswer(answer)}, false
+			return Result{protocol.ExitGranted, formatAnswer(answer)}, true
 		case err == nil && answer.State == protocol.Denied:
-			return Result{protocol.ExitDenied, formatAnswer(answer)}, false
+			return Result{protocol.ExitDenied, formatAnswer(answer)}, true
 		case ctx.Err() != nil:
 		case err != nil:
 			message = err.Error()
@@ -116,7 +119,7 @@ func (c *Client) round(parent context.Context) (result Result, retry bool) {
 		c.Sleep(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(2*wait, maxPause)
 	}
-	return Result{protocol.ExitDeadline, fmt.Sprintf("not authorized within %s, last result: %s", c.Deadline, message)}, true
+	return Result{protocol.ExitUndecided, message}, false
 }
 
 // post sends one request and returns the server's answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,38 +119,36 @@ func TestAnUndecidedFirstCallIsNotReportedAsUnsent(t *testing.T) {
 		<-end // the server waits for the decision
 	})
 	t.Cleanup(func() { close(end) })
-	w.Deadline = 200 * time.Millisecond
-	const want = "not authorized within 200ms, last result: the server has not decided yet"
-	if result := w.Run(t.Context()); result.Code != protocol.ExitDeadline || result.Message != want {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("terminated"))
+	defer cancel()
+	const want = "terminated before a decision, last result: the server has not decided yet"
+	if result := w.Run(ctx); result.Code != protocol.ExitUndecided || result.Message != want {
 		t.Errorf("%+v, want %q", result, want)
 	}
 }
 
-func TestTheClientExitsUndecidedAtTheDeadlineUnlessRestartPolicyIsNever(t *testing.T) {
-	for name, tc := range map[string]struct {
-		never bool
-		code  int
-	}{
-		"exits at the deadline":                          {false, protocol.ExitDeadline},
-		"begins the next round with restartPolicy Never": {true, protocol.ExitDenied},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, func(call int64, rw http.ResponseWriter) {
-				if call <= 3 {
-					respond(protocol.Failed)(call, rw)
-					return
-				}
-				respond(protocol.Denied)(call, rw)
+// An exit is a failure of the pod: it counts against the backoffLimit of a Job, and as a restart for self-healing. The
+// webhook of earlier versions names the restartPolicy of the pod, and INIT_ACTION_RESTART_POLICY is in their pods.
+func TestTheClientBeginsTheNextRoundAtTheDeadline(t *testing.T) {
+	for _, policy := range []string{"", "Always", "OnFailure", "Never"} {
+		t.Run("restartPolicy "+policy, func(t *testing.T) {
+			w := newFixture(t, respond(protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Denied))
+			config, err := ReadConfig(func(key string) string {
+				return map[string]string{protocol.EnvServer: strings.TrimSuffix(w.URL, protocol.AuthorizePath), protocol.EnvSets: "a,b", protocol.EnvTokenFile: w.TokenFile,
+					protocol.EnvDeadline: "200ms", "INIT_ACTION_RESTART_POLICY": policy}[key]
 			})
-			w.RestartNever, w.Deadline = tc.never, 200*time.Millisecond
-			tries := 0
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Config = config
+			pauses := 0
 			w.Sleep = func(ctx context.Context, _ time.Duration) {
-				if tries++; tries == 3 {
+				if pauses++; pauses%3 == 0 {
 					<-ctx.Done() // the deadline of the round passes
 				}
 			}
-			if result := w.Run(t.Context()); result.Code != tc.code {
-				t.Errorf("%+v, want %d", result, tc.code)
+			if result := w.Run(t.Context()); result.Code != protocol.ExitDenied || w.calls.Load() < 7 {
+				t.Errorf("%+v after %d calls, want the denial of the third round", result, w.calls.Load())
 			}
 		})
 	}
@@ -168,7 +167,6 @@ func TestPausesGrowUpToAMaximum(t *testing.T) {
 func TestTheClientEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newFixture(t, respond(protocol.Failed))
-	w.RestartNever = true
 	w.Sleep = func(context.Context, time.Duration) { cancel() }
 	if result := w.Run(ctx); result.Code == protocol.ExitGranted {
 		t.Errorf("%+v", result)
@@ -191,7 +189,7 @@ func TestTheInitContainerSendsItsTokenOnlyToAServerThatItTrusts(t *testing.T) {
 		ca   string
 		code int
 		want int64
-	}{{"", protocol.ExitDeadline, 0}, {ca, protocol.ExitGranted, 1}} {
+	}{{"", protocol.ExitUndecided, 0}, {ca, protocol.ExitGranted, 1}} {
 		config, err := ReadConfig(func(key string) string {
 			return map[string]string{protocol.EnvServer: s.URL, protocol.EnvSets: "web", protocol.EnvTokenFile: token, protocol.EnvDeadline: "10s", protocol.EnvCA: tc.ca}[key]
 		})
@@ -214,7 +212,6 @@ func TestReadConfigNamesInvalidVariables(t *testing.T) {
 		key, value string
 		invalid    bool
 	}{
-		"restart policy":                 {protocol.EnvRestartPolicy, "Never", false},
 		"deadline":                       {protocol.EnvDeadline, "30s", false},
 		"no server URL":                  {protocol.EnvServer, "", true},
 		"invalid server URL":             {protocol.EnvServer, "init-action-server", true},

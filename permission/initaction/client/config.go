@@ -10,8 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// DefaultDeadline is how long one round of requests lasts by default. With restartPolicy Never
-// another round follows.
+// DefaultDeadline is how long one round of requests lasts by default.
 const DefaultDeadline = 10 * time.Minute
 
 // Config is the configuration from the environment.
@@ -22,15 +21,13 @@ type Config struct {
 	TokenFile string
 	// Roots are the certificates that the client trusts; nil means those of the system.
 	Roots *x509.CertPool
-	// Deadline is how long a round of requests lasts.
+	// Deadline is how long a round of requests lasts. Then the next round begins.
 	Deadline time.Duration
-	// RestartNever is true if the pod's restartPolicy is Never.
-	RestartNever bool
 }
 
 // ReadConfig reads the environment. Its error names the invalid variable.
 func ReadConfig(getenv func(string) string) (Config, error) {
-	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline, RestartNever: getenv(protocol.EnvRestartPolicy) == "Never"}
+	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline}
 	server, err := url.Parse(getenv(protocol.EnvServer))
 	if err != nil || server.Host == "" || (server.Scheme != "http" && server.Scheme != "https") {
 		return Config{}, fmt.Errorf("%s %q: must be a URL such as https://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))

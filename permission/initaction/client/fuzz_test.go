@@ -48,7 +48,7 @@ func FuzzRun(f *testing.F) {
 			if status != http.StatusOK || !strings.HasPrefix(result.Message, string(state)) || len(body) > 2*maxResponse && !strings.Contains(body[:maxResponse], string(state)) {
 				t.Errorf("status %d, %.200q: %+v", status, body, result)
 			}
-		case protocol.ExitDeadline:
+		case protocol.ExitUndecided:
 		default:
 			t.Errorf("status %d, %.200q: %+v", status, body, result)
 		}

@@ -22,12 +22,10 @@ const (
 	// EnvTokenFile is the path of the token. The client reads it for each request,
 	// because the kubelet rotates it.
 	EnvTokenFile = "INIT_ACTION_TOKEN_FILE"
-	// EnvDeadline is how long one round of requests lasts, as a Go duration. Default 10m. With
-	// restartPolicy Never another round follows.
+	// EnvDeadline is how long one round of requests lasts, as a Go duration. Default 10m. Then
+	// the next round begins. (The container of an earlier version exits instead, unless variable
+	// INIT_ACTION_RESTART_POLICY is Never.)
 	EnvDeadline = "INIT_ACTION_DEADLINE"
-	// EnvRestartPolicy is the restartPolicy of the pod. With Never the container exits
-	// only when granted or denied, because it would not be restarted.
-	EnvRestartPolicy = "INIT_ACTION_RESTART_POLICY"
 )
 
 // AuthorizePath is the path of the POST request.
@@ -70,8 +68,9 @@ const (
 	ExitGranted = 0
 	// ExitDenied: a permission was denied.
 	ExitDenied = 1
-	// ExitDeadline: the deadline passed without a decision.
-	ExitDeadline = 2
+	// ExitUndecided: the container was terminated before a decision. In earlier versions,
+	// also: the deadline passed.
+	ExitUndecided = 2
 	// ExitUsage: an environment variable is invalid.
 	ExitUsage = 64
 )
