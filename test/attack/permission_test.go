@@ -41,9 +41,14 @@ func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *t
 		{controller, status, `{"status":{"conditions":[` + injected + `]}}`, ""},
 		{controller, status, `{"status":{"conditions":[` + authorized + `]}}`, "only the condition stke.io/PermissionInjected"},
 		{controller, status, `{"status":{"phase":"Failed"}}`, "only its condition"},
+		// pods/status writes finalizers, too.
+		{controller, status, `{"metadata":{"finalizers":["c.example/d"]}}`, "only its condition"},
+		{controller, status, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a.example/b"]}}`, "only its condition"},
 		{server, status, `{"status":{"conditions":[` + authorized + `]}}`, ""},
 		{server, status, `{"status":{"conditions":[` + injected + `]}}`, "only the condition stke.io/Authorized"},
 		{server, status, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "only the condition stke.io/Authorized"},
+		{server, status, `{"metadata":{"finalizers":["c.example/d"]}}`, "only its condition"},
+		{server, status, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a.example/b"]}}`, "only its condition"},
 		{server, status, `{"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"}]}}`, "only its condition"},
 		{server, status, `{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"","ready":true,"restartCount":0}]}}`, "only its condition"},
 	} {
