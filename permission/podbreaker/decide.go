@@ -129,7 +129,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 			next = &e
 		}
 	case RecordFailure:
-		d, next = p.recordFailure(e, exists, r)
+		d, next = p.recordFailure(e, r)
 	case RecordSuccess:
 		e, remove = Entry{UID: r.UID}, exists
 		d.State, exists = MayBegin, false
@@ -149,18 +149,20 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 	return d, next, remove
 }
 
-func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry) {
+func (p Policy) recordFailure(e Entry, r Request) (Decision, *Entry) {
 	count := 1
+	counted, known := e.Counted[r.Application]
 	switch {
 	case r.Application == "":
 		if e.Call == r.Call {
 			count = 0
 		}
-	case e.Counted[r.Application] >= r.Attempt:
+	case counted >= r.Attempt:
 		count = 0
-	case exists:
-		// Attempts that were not recorded count too.
-		count = r.Attempt - e.Counted[r.Application]
+	case known:
+		// Attempts that were not recorded count too. Without a counted attempt of this application, the
+		// earlier ones may have been before a success, which removed the entry.
+		count = r.Attempt - counted
 	}
 	if count == 0 {
 		state, at := p.State(e, r.Now, "")

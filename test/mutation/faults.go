@@ -268,7 +268,7 @@ var faults = []fault{
 		"permission/initaction/server/decide.go", "case apply != \"\" && f.Breaker.State == podbreaker.MayBegin:", "case apply != \"\":",
 		"./permission/initaction/server", "."},
 	{permission, "a failed attempt counts each time that it is read",
-		"permission/podbreaker/decide.go", "\tcase e.Counted[r.Application] >= r.Attempt:\n\t\tcount = 0\n", "",
+		"permission/podbreaker/decide.go", "\tcase counted >= r.Attempt:\n\t\tcount = 0\n", "",
 		"./permission/podbreaker", "."},
 	{permission, "a reset counts earlier attempts again",
 		"permission/podbreaker/decide.go", "e = Entry{UID: e.UID, Counted: e.Counted, Call: e.Call}", "e = Entry{UID: e.UID}",
