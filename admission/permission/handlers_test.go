@@ -163,23 +163,33 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	object := func(metadata, template string) string {
 		return `{"metadata":{` + metadata + `},"spec":{"template":{` + template + `}}}`
 	}
+	cron := func(metadata, job, template string) string {
+		return `{"metadata":{` + metadata + `},"spec":{"jobTemplate":{"metadata":{` + job + `},"spec":{"template":{` + template + `}}}}}`
+	}
 	const web, unknown = `"annotations":{"stke.io/permission-set":"web"}`, `"annotations":{"stke.io/permission-set":"web,unknown"}`
+	const none, nodes = `"annotations":{"stke.io/permission-set":""}`, `"annotations":{"stke.io/permission-set":"nodes"}`
 	for name, tc := range map[string]struct {
 		object string
 		centre Centre
 		want   string
 		warns  bool
 	}{
-		"a workload without sets":                {object("", ""), registered, DecisionNoPermissionSet, false},
-		"a known set":                            {object(web, ""), registered, admission.DecisionAdmitted, false},
-		"an unknown set":                         {object(unknown, ""), registered, DecisionUnknownSet, false},
-		"an unknown set in the template":         {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
-		"an unknown set in a CronJob":            {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
-		"the centre is unreachable":              {object(unknown, ""), unreachable, DecisionUnchecked, true},
-		"the proxy of the centre answers 404":    {object(unknown, ""), proxy(t), DecisionUnchecked, true},
-		"an invalid name":                        {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
-		"hostNetwork":                            {object(web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
-		"hostNetwork, the centre is unreachable": {object(web, `"spec":{"hostNetwork":true}`), unreachable, DecisionUnchecked, true},
+		"a workload without sets":                             {object("", ""), registered, DecisionNoPermissionSet, false},
+		"a known set":                                         {object(web, ""), registered, admission.DecisionAdmitted, false},
+		"an unknown set":                                      {object(unknown, ""), registered, DecisionUnknownSet, false},
+		"an unknown set in the template":                      {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
+		"an unknown set in a CronJob":                         {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
+		"the centre is unreachable":                           {object(unknown, ""), unreachable, DecisionUnchecked, true},
+		"the proxy of the centre answers 404":                 {object(unknown, ""), proxy(t), DecisionUnchecked, true},
+		"an invalid name":                                     {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
+		"hostNetwork":                                         {object(web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, the centre is unreachable":              {object(web, `"spec":{"hostNetwork":true}`), unreachable, DecisionUnchecked, true},
+		"hostNetwork, the template requests no sets":          {object(web, `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
+		"hostNetwork, the template has a node-scoped set":     {object(web, `"metadata":{`+nodes+`},"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
+		"hostNetwork, only the object has a node-scoped set":  {object(nodes, `"metadata":{`+web+`},"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, an unknown set of the object":           {object(unknown, `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, DecisionUnknownSet, false},
+		"hostNetwork, set of a CronJob":                       {cron(web, "", `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, a CronJob without sets in its template": {cron(web, "", `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, json.RawMessage(tc.object))

@@ -67,7 +67,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 				podmeta.PermissionSetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
-		if message := h.SetChecker.hostNetworkDenial(ctx, all); message != "" && f.Err == nil {
+		if message := h.SetChecker.hostNetworkDenial(ctx, w.setsOfPods()); message != "" && f.Err == nil {
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}
@@ -79,10 +79,15 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return admission.Allow(admission.DecisionAdmitted)
 }
 
+// levels returns the metadata of the templates and of the object, the nearest to the pods first.
+func (w workload) levels() []metav1.ObjectMeta {
+	return []metav1.ObjectMeta{w.Spec.JobTemplate.Spec.Template.Metadata, w.Spec.Template.Metadata, w.Metadata}
+}
+
 // sets returns all sets that the object and its templates name.
 func (w workload) sets() ([]string, error) {
 	var all []string
-	for _, m := range []metav1.ObjectMeta{w.Metadata, w.Spec.Template.Metadata, w.Spec.JobTemplate.Spec.Template.Metadata} {
+	for _, m := range w.levels() {
 		sets, err := podmeta.ParseSets(m.Annotations[podmeta.PermissionSetAnnotation])
 		if err != nil {
 			return nil, err
@@ -94,6 +99,18 @@ func (w workload) sets() ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// setsOfPods returns the sets that the pods request: those of the annotation nearest to them. The annotations
+// must be valid.
+func (w workload) setsOfPods() []string {
+	for _, m := range w.levels() {
+		if value, ok := m.Annotations[podmeta.PermissionSetAnnotation]; ok {
+			sets, _ := podmeta.ParseSets(value)
+			return sets
+		}
+	}
+	return nil
 }
 
 func (w workload) hostNetwork() bool {
