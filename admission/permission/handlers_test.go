@@ -179,6 +179,7 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 		"an unknown set":                                      {object(unknown, ""), registered, DecisionUnknownSet, false},
 		"an unknown set in the template":                      {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
 		"an unknown set in a CronJob":                         {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
+		"an unknown set in the Jobs of a CronJob":             {cron("", unknown, ""), registered, DecisionUnknownSet, false},
 		"the centre is unreachable":                           {object(unknown, ""), unreachable, DecisionUnchecked, true},
 		"the proxy of the centre answers 404":                 {object(unknown, ""), proxy(t), DecisionUnchecked, true},
 		"an invalid name":                                     {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
@@ -189,6 +190,8 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 		"hostNetwork, only the object has a node-scoped set":  {object(nodes, `"metadata":{`+web+`},"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
 		"hostNetwork, an unknown set of the object":           {object(unknown, `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, DecisionUnknownSet, false},
 		"hostNetwork, set of a CronJob":                       {cron(web, "", `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, set of the Jobs of a CronJob":           {cron(nodes, web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, a CronJob whose Jobs have no sets":      {cron(web, none, `"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
 		"hostNetwork, a CronJob without sets in its template": {cron(web, "", `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
 	} {
 		t.Run(name, func(t *testing.T) {

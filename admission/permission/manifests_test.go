@@ -96,6 +96,9 @@ func TestOnlyObjectsWithChangedSetsAreSentToTheWebhook(t *testing.T) {
 		"sets on the workload":    {"CREATE", withSets("a"), nil, true},
 		"sets in the template":    {"CREATE", withTemplate("a"), nil, true},
 		"a CronJob":               {"CREATE", cron, nil, true},
+		"the Jobs of a CronJob":   {"CREATE", cronOfJobs("a"), nil, true},
+		"changed sets of Jobs":    {"UPDATE", cronOfJobs("b"), cronOfJobs("a"), true},
+		"unchanged sets of Jobs":  {"UPDATE", cronOfJobs("a"), cronOfJobs("a"), false},
 		"an empty value":          {"CREATE", withSets(""), nil, false},
 		"changed sets":            {"UPDATE", withSets("b"), withSets("a"), true},
 		"added sets":              {"UPDATE", withTemplate("a"), plain, true},
@@ -110,6 +113,33 @@ func TestOnlyObjectsWithChangedSetsAreSentToTheWebhook(t *testing.T) {
 				vars["oldObject"] = tc.old
 			}
 			if got := admissiontest.Matches(t, conditions, vars); got != tc.want {
+				t.Errorf("matches: %v", got)
+			}
+		})
+	}
+}
+
+// cronOfJobs returns a CronJob with sets in its jobTemplate. The CronJob controller copies its annotations to each Job.
+func cronOfJobs(value string) object {
+	return object{"metadata": object{"name": "web"}, "spec": object{"jobTemplate": withSets(value)}}
+}
+
+func TestWorkloadsThatRequestSetsAreWarnedOfANamespaceThatIsNotEnabled(t *testing.T) {
+	policy := builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+"301-namespace.yaml")[0]
+	for name, tc := range map[string]struct {
+		object object
+		want   bool
+	}{
+		"a workload without sets":    {object{"metadata": object{"name": "web"}}, false},
+		"an empty value":             {withSets(""), false},
+		"sets on the workload":       {withSets("a"), true},
+		"sets in the template":       {withTemplate("a"), true},
+		"the Jobs of a CronJob":      {cronOfJobs("a"), true},
+		"the pods of a CronJob":      {object{"metadata": object{}, "spec": object{"jobTemplate": object{"spec": object{"template": withSets("a")}}}}, true},
+		"an empty value of its Jobs": {cronOfJobs(""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := admissiontest.Matches(t, policy.Spec.MatchConditions, map[string]any{"request": object{}, "object": tc.object, "oldObject": nil}); got != tc.want {
 				t.Errorf("matches: %v", got)
 			}
 		})

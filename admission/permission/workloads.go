@@ -28,9 +28,10 @@ type workload struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		Template template `json:"template"`
-		// JobTemplate is the template of a CronJob.
+		// JobTemplate is the template of a CronJob. Its annotations are copied to each Job.
 		JobTemplate struct {
-			Spec struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Spec     struct {
 				Template template `json:"template"`
 			} `json:"spec"`
 		} `json:"jobTemplate"`
@@ -81,7 +82,8 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 
 // levels returns the metadata of the templates and of the object, the nearest to the pods first.
 func (w workload) levels() []metav1.ObjectMeta {
-	return []metav1.ObjectMeta{w.Spec.JobTemplate.Spec.Template.Metadata, w.Spec.Template.Metadata, w.Metadata}
+	job := w.Spec.JobTemplate
+	return []metav1.ObjectMeta{job.Spec.Template.Metadata, job.Metadata, w.Spec.Template.Metadata, w.Metadata}
 }
 
 // sets returns all sets that the object and its templates name.
