@@ -8,7 +8,13 @@ import (
 
 // PodActive reports whether a pod is neither completed nor terminating.
 func PodActive(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	return p.DeletionTimestamp == nil && !PodEnded(p)
+}
+
+// PodEnded reports whether the containers of a pod have ended for good, or its node evicted or rejected it. The
+// object stays, and its controller creates another pod.
+func PodEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // PodReady reports whether a pod is Ready.

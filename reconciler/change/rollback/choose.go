@@ -18,7 +18,7 @@ type VersionState struct {
 	Number int64
 	// Template is the pod template.
 	Template json.RawMessage
-	// Pods counts the pods that are not terminating, Ready those of them that
+	// Pods counts the pods that are neither terminating nor ended, Ready those of them that
 	// are Ready.
 	Pods, Ready int
 }

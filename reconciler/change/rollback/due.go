@@ -2,6 +2,7 @@ package rollback
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,15 +102,20 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod became Ready in that time.
+// HealAfter, and no pod became Ready in that time. A pod that has ended counts only while no pod is Ready:
+// then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 func (s Situation) stuck() Decision {
 	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
 		return Decision{}
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)
+	pods := s.Pods
+	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready }) {
+		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
+	}
 	var bad []string
 	progressing := false
-	for _, p := range s.Pods {
+	for _, p := range pods {
 		switch {
 		case p.Ready:
 			progressing = progressing || p.Changed.After(late)
@@ -126,7 +132,7 @@ func (s Situation) stuck() Decision {
 	}
 	return s.limited(Decision{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none became Ready: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
+		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none became Ready: %s", len(bad), len(pods), s.Settings.HealAfter, names),
 	})
 }
 

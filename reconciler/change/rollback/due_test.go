@@ -63,6 +63,17 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(5 * time.Minute), Changed: ago(4 * time.Minute)})
 			}), want: heals},
 
+		"when each of its pods was rejected by its node": {
+			in: but(underWay(), func(s *Situation) {
+				rejected := Pod{Created: ago(3 * time.Minute), Fault: "Failed", Ended: true}
+				s.Pods = []Pod{rejected, rejected, {Created: now, Fault: "Pending"}}
+			}), want: heals},
+		"when a pod was evicted, and another fails beside one that is Ready": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = append(s.Pods, Pod{Created: ago(10 * time.Minute), Fault: "Failed", Ended: true},
+					Pod{Ready: true, Created: ago(5 * time.Minute), Changed: ago(4 * time.Minute)})
+			}), want: heals},
+
 		"when its order failed its check": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderCheckFailed }), want: rollsBack},
 
@@ -90,6 +101,11 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Began = ago(3 * time.Minute)
 				s.Pods[0] = Pod{Created: ago(time.Hour), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
 			}), want: heals},
+		"not when a pod was evicted and the pod that replaced it is Ready": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = []Pod{{Created: ago(10 * time.Minute), Fault: "Failed", Ended: true},
+					{Ready: true, Created: ago(6 * time.Minute), Changed: ago(5 * time.Minute)}}
+			}), again: true},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
 		"not when a newer template was applied": {
@@ -169,9 +185,10 @@ func TestTheMessageNamesThePods(t *testing.T) {
 	for _, name := range []string{"web-2", "web-3", "web-4"} {
 		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Fault: "CrashLoopBackOff"})
 	}
-	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
+	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now}, Pod{Name: "web-6", Ready: true, Created: ago(time.Hour), Changed: ago(time.Hour)},
+		Pod{Name: "evicted", Created: ago(time.Hour), Fault: "Failed", Ended: true})
 	want := Decision{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
-		Message: "4 of 5 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
+		Message: "4 of 6 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)
 	}

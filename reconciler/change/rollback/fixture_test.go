@@ -156,6 +156,12 @@ func failsToPull(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 }
 
+// isEvicted: the kubelet evicted the pod, which had been Ready.
+func isEvicted(p *corev1.Pod) {
+	isReady(p)
+	p.Status.Phase, p.Status.Conditions[0].Status = corev1.PodFailed, corev1.ConditionFalse
+}
+
 // stuck adds a pod of v2 that cannot pull its image, and two Ready pods of v1.
 func (w *fixture) stuck() *fixture {
 	w.pod("web-2-a", "web-2", failsToPull)

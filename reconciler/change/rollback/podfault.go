@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // crashes is the number of restarts from which a pod that was Ready counts as in a crash loop:
@@ -16,6 +18,8 @@ type Pod struct {
 	Name    string
 	Created time.Time
 	Ready   bool
+	// Ended: the pod was evicted or rejected by its node, or its containers ended. Another one replaces it.
+	Ended bool
 	// Changed is the transition time of Ready or, if it is later, the end of the last init
 	// container; zero if unknown.
 	Changed time.Time
@@ -29,11 +33,11 @@ type Pod struct {
 // podOf converts a cached pod.
 func podOf(p *corev1.Pod) Pod {
 	out := Pod{
-		Name: p.Name, Created: p.CreationTimestamp.Time,
+		Name: p.Name, Created: p.CreationTimestamp.Time, Ended: workload.PodEnded(p),
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			out.Ready, out.Changed = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+			out.Ready, out.Changed = c.Status == corev1.ConditionTrue && !out.Ended, c.LastTransitionTime.Time
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {

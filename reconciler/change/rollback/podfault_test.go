@@ -27,6 +27,8 @@ func TestFaultOfAPod(t *testing.T) {
 		"nothing when it runs and is not Ready": {corev1.PodStatus{Phase: corev1.PodRunning}, "n", ""},
 		"nothing when it is Ready": {corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: waiting("CrashLoopBackOff"),
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, "n", ""},
+		"an end, whatever its last condition says": {corev1.PodStatus{Phase: corev1.PodFailed,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, "n", "Failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := podOf(&corev1.Pod{Spec: corev1.PodSpec{NodeName: tc.node}, Status: tc.status})

@@ -27,12 +27,12 @@ func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) (
 	return notTerminating(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.NotReady(p.Spec.NodeName) })), err
 }
 
-// ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are
-// not terminating.
+// ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are neither terminating nor ended. A pod
+// that was evicted says nothing about the version, and its controller does not count it.
 func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
 	if w.Kind.Revisions == workload.ReplicaSets {
 		own, err := releasefinder.Owned[*corev1.Pod](pods, t.UID)
-		return notTerminating(own), err
+		return active(own), err
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
 	var own []*corev1.Pod
@@ -41,7 +41,11 @@ func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Templa
 			own = append(own, p)
 		}
 	}
-	return notTerminating(own), err
+	return active(own), err
+}
+
+func active(pods []*corev1.Pod) []Pod {
+	return notTerminating(slices.DeleteFunc(pods, workload.PodEnded))
 }
 
 func notTerminating(pods []*corev1.Pod) []Pod {

@@ -52,6 +52,24 @@ func TestTheStateOfPodsOnANodeThatIsNotReadyIsNoReasonToRollBack(t *testing.T) {
 	w.at(w.bad, 2)
 }
 
+// A pod that was evicted stays as an object of phase Failed, and its ReplicaSet replaces it.
+func TestAPodThatWasEvictedSaysNothingAboutAVersion(t *testing.T) {
+	t.Run("the former one is a target", func(t *testing.T) {
+		w := newFixture(t).stuck()
+		w.pod("web-1-evicted", "web-1", isEvicted)
+		w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+		w.at(w.good, 3)
+	})
+	t.Run("the new one is not rolled back", func(t *testing.T) {
+		w := newFixture(t)
+		w.pod("web-2-evicted", "web-2", isEvicted)
+		w.pod("web-2-a", "web-2", isReady)
+		w.pod("web-1-a", "web-1", isReady)
+		w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+		w.at(w.bad, 2)
+	})
+}
+
 func TestARestartBeforeTheReleaseIsNoReasonToRollBackAPodThatIsUpdatedInPlace(t *testing.T) {
 	w := newFixture(t)
 	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")
