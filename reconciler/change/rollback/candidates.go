@@ -48,7 +48,7 @@ func (r *Reconciler) versions(ctx context.Context, w *liveworkload.Workload) ([]
 	}
 	var out []VersionState
 	for _, t := range templates {
-		pods, err := ofTemplate(r.pods, w.Workload, t)
+		pods, err := r.ofTemplate(w.Workload, t)
 		if err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ type VersionState struct {
 	Number int64
 	// Template is the pod template.
 	Template json.RawMessage
-	// Pods counts the pods that are neither terminating nor ended, Ready those of them that
-	// are Ready.
+	// Pods counts the pods that are neither terminating nor ended, nor on a node that is not Ready. Ready
+	// counts those of them that are Ready.
 	Pods, Ready int
 }
 

@@ -41,7 +41,7 @@ type Situation struct {
 	Last             *v1alpha1.Rollback
 	Request          *v1alpha1.RollbackRequest
 	RequestMalformed bool
-	// Pods are the pods of the release that are not terminating.
+	// Pods are the pods of the release that are neither terminating nor on a node that is not Ready.
 	Pods []Pod
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -21,37 +20,31 @@ type Finder interface {
 }
 
 // ofRelease returns the pods of a release that are neither terminating nor on a node that is not Ready.
-// The state of a pod on such a node says nothing about the version.
 func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
 	pods, err := r.finder.Pods(w, release)
-	return notTerminating(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.NotReady(p.Spec.NodeName) })), err
+	return r.onReadyNodes(pods), err
 }
 
-// ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are neither terminating nor ended. A pod
-// that was evicted says nothing about the version, and its controller does not count it.
-func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
+// ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are neither terminating nor ended, nor on
+// a node that is not Ready. A pod that was evicted says nothing about the version, and its controller does not
+// count it.
+func (r *Reconciler) ofTemplate(w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
+	owner := w.UID
 	if w.Kind.Revisions == workload.ReplicaSets {
-		own, err := releasefinder.Owned[*corev1.Pod](pods, t.UID)
-		return active(own), err
+		owner = t.UID
 	}
-	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
-	var own []*corev1.Pod
-	for _, p := range all {
-		if workload.PodOfRevision(p, t.Name) {
-			own = append(own, p)
-		}
-	}
-	return active(own), err
+	pods, err := releasefinder.Owned[*corev1.Pod](r.pods, owner)
+	return r.onReadyNodes(slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return workload.PodEnded(p) || owner == w.UID && !workload.PodOfRevision(p, t.Name)
+	})), err
 }
 
-func active(pods []*corev1.Pod) []Pod {
-	return notTerminating(slices.DeleteFunc(pods, workload.PodEnded))
-}
-
-func notTerminating(pods []*corev1.Pod) []Pod {
+// onReadyNodes returns those pods that are neither terminating nor on a node that is not Ready. The state of a pod
+// on such a node says nothing about the version.
+func (r *Reconciler) onReadyNodes(pods []*corev1.Pod) []Pod {
 	var out []Pod
 	for _, p := range pods {
-		if p.DeletionTimestamp == nil {
+		if p.DeletionTimestamp == nil && !r.nodes.NotReady(p.Spec.NodeName) {
 			out = append(out, podOf(p))
 		}
 	}

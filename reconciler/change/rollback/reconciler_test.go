@@ -52,6 +52,46 @@ func TestTheStateOfPodsOnANodeThatIsNotReadyIsNoReasonToRollBack(t *testing.T) {
 	w.at(w.bad, 2)
 }
 
+func TestTheStateOfPodsOnANodeThatIsNotReadyDoesNotPreventARollback(t *testing.T) {
+	onLostNode := func(p *corev1.Pod) {
+		isReady(p)
+		p.Spec.NodeName, p.Status.Conditions[0].Status = "lost", corev1.ConditionFalse
+	}
+	lost := func(t *testing.T) *fixture {
+		w := newFixture(t)
+		if err := w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	t.Run("of one of the pods", func(t *testing.T) {
+		w := lost(t).stuck()
+		w.pod("web-1-c", "web-1", onLostNode)
+		w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+		w.at(w.good, 3)
+		if r := v1alpha1.RollbackOf(w.now().GetAnnotations()); r == nil || !strings.Contains(r.Message, "its 2 pods are Ready") {
+			t.Errorf("the rollback is %+v", r)
+		}
+	})
+	// The former version is not proven: it is a target only because it succeeded, while nothing can get worse.
+	for name, ready := range map[string]bool{"of each pod, and one of the release is Ready": true, "of each pod, and none of the release is Ready": false} {
+		t.Run(name, func(t *testing.T) {
+			w := lost(t)
+			w.pod("web-2-a", "web-2", failsToPull)
+			w.pod("web-1-a", "web-1", onLostNode)
+			if ready {
+				w.pod("web-2-b", "web-2", isReady)
+			}
+			w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+			if ready {
+				w.at(w.bad, 2)
+			} else {
+				w.at(w.good, 3)
+			}
+		})
+	}
+}
+
 // A pod that was evicted stays as an object of phase Failed, and its ReplicaSet replaces it.
 func TestAPodThatWasEvictedSaysNothingAboutAVersion(t *testing.T) {
 	t.Run("the former one is a target", func(t *testing.T) {
