@@ -28,7 +28,7 @@ const blockingPodsInterval = 5 * time.Second
 // version that was rolled back are deleted, and only if they are not Ready and
 // the next pod has another revision: a pod below the user's partition is created again
 // with the version that was rolled back, and would be deleted without end. It returns the
-// time until the next check.
+// time until the next check. The error is the first of the deletions: the denial of one does not delay the others.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	rollback := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() ||
@@ -39,17 +39,18 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	if err != nil {
 		return 0, err
 	}
+	var failed error
 	for _, p := range all {
 		_, release, known := r.finder.ReleaseOfPod(p)
 		if !known || release.Version != rollback.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready ||
 			w.RecreatesSameRevision(p) {
 			continue
 		}
-		if err := r.remove(ctx, p, w, rollback); err != nil {
-			return 0, err
+		if err := r.remove(ctx, p, w, rollback); err != nil && failed == nil {
+			failed = err
 		}
 	}
-	return blockingPodsInterval, nil
+	return blockingPodsInterval, failed
 }
 
 // remove deletes a pod if it has not changed since it was read.

@@ -1,27 +1,34 @@
 package rollback
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// badPods is a Finder for which every pod has the version that was rolled back.
-type badPods struct{ *fixture }
+// podsOf is a Finder for which every pod has the version.
+type podsOf struct {
+	*fixture
+	version string
+}
 
 // ReleaseOfPod implements Finder.
-func (f badPods) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
-	return v1alpha1.WorkloadRef{}, v1alpha1.Release{Version: f.bad, Attempt: 2}, true
+func (f podsOf) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+	return v1alpha1.WorkloadRef{}, v1alpha1.Release{Version: f.version, Attempt: 2}, true
 }
 
 // rolledBackStatefulSet returns StatefulSet db, whose rollback is attempt 3, in progress.
@@ -57,7 +64,7 @@ func TestAPodBelowThePartitionIsNotDeletedAfterARollback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			w.finder, w.cached = badPods{w}, w.rolledBackStatefulSet(tc.start, tc.partition, tc.current)
+			w.finder, w.cached = podsOf{w, w.bad}, w.rolledBackStatefulSet(tc.start, tc.partition, tc.current)
 			for _, pod := range tc.pods {
 				w.pod(pod, "u1", func(p *corev1.Pod) {
 					p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "db-bad"}
@@ -72,6 +79,37 @@ func TestAPodBelowThePartitionIsNotDeletedAfterARollback(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A budget or a policy denies the deletion of one pod.
+func TestADeniedDeletionOfABlockingPodDelaysNothingElse(t *testing.T) {
+	w := newFixture(t)
+	w.finder, w.cached = podsOf{w, "worse"}, w.rolledBackStatefulSet(0, 0, "db-bad")
+	// The Deployment of the fixture stands for the StatefulSet: its attempt 2 was a rollback.
+	w.cached.Annotations = releaseAnnotations(w.bad, 2)
+	w.cached.Annotations[v1alpha1.RollbackAnnotation] = string(builder.JSON(t, v1alpha1.Rollback{
+		Kind: v1alpha1.RollbackRequested, FromVersion: "worse", FromAttempt: 1, ToVersion: w.bad, Attempt: 2}))
+	w.cached.Annotations[v1alpha1.RollbackRequestAnnotation] = `{"user":"ann","time":null,"attempt":2}`
+	for _, pod := range []string{"db-0", "db-1"} {
+		w.pod(pod, "u1", func(p *corev1.Pod) {
+			p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "db-bad"}
+			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.cached, workload.StatefulSet.GroupVersionKind)}
+		})
+	}
+	w.kube.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if name := a.(clienttesting.DeleteAction).GetName(); name == "db-0" {
+			return true, nil, apierrs.NewForbidden(corev1.Resource("pods"), name, errors.New("denied by a budget"))
+		}
+		return false, nil, nil
+	})
+	err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), w.recorder), w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+	if !apierrs.IsForbidden(err) {
+		t.Errorf("the error is %v", err)
+	}
+	if diff := cmp.Diff([]string{"db-0", "db-1"}, w.deletedPods()); diff != "" {
+		t.Errorf("deletions that were tried, -want +got: %s", diff)
+	}
+	w.at(w.good, 3)
 }
 
 // deletedPods returns the names of the pods that were deleted.

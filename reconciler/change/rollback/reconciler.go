@@ -94,13 +94,10 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if err := r.recordStatus(ctx, c, w); err != nil {
 		return again(err)
 	}
-	next, err := r.deleteBlockingPods(ctx, c, w)
-	if err != nil {
-		return again(err)
-	}
+	next, denied := r.deleteBlockingPods(ctx, c, w)
 	s, err := r.situation(c, w)
 	if err != nil {
-		return err
+		return errors.Join(err, denied)
 	}
 	decision := Due(s)
 	switch {
@@ -114,7 +111,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 			next = later
 		}
 	}
-	if err != nil {
+	if err = errors.Join(err, denied); err != nil {
 		return again(err)
 	}
 	if !decision.NextCheck.IsZero() {
