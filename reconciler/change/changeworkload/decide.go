@@ -212,7 +212,9 @@ func decideRelease(in Input) Decision {
 			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
-		} else if in.Workload.Hold.IsWithoutSuspension() {
+		} else if in.Workload.Hold.IsWithoutSuspension() || suspendedByRelease(in) {
+			// The policy was Hold or Fail when the order was not accepted. A release that failed a check does
+			// not get here.
 			d.Action = ActionResume
 		}
 		return d
