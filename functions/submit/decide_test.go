@@ -32,6 +32,11 @@ func TestDecideForABatch(t *testing.T) {
 	type batch = []func(*v1alpha1.ChangePod)
 	unopened := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
 	superseded := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.ReleaseFailed }
+	step := func(s v1alpha1.OrderStep) workload {
+		return func(w *v1alpha1.ChangeWorkload) { w.Status.Phase, w.Status.OrderStep = v1alpha1.ReleaseSuspend, &s }
+	}
+	rolledBack := step(v1alpha1.OrderStep{Name: v1alpha1.OrderStepClose, State: v1alpha1.OrderRollback})
+	suspended := step(v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart})
 	orderNotAccepted := func(w *v1alpha1.ChangeWorkload) {
 		superseded(w)
 		unopened(w)
@@ -88,6 +93,12 @@ func TestDecideForABatch(t *testing.T) {
 		"superseded, no verdict for seconds":     {workload: superseded, batch: batch{ft.Started("n", long)}, stage: pre, asked: true, want: Nothing},
 		"superseded, pass not confirmed":         {workload: superseded, batch: with(ft.Intent(post, long)), stage: post, want: AskRetrieve},
 		"superseded, without a finish":           {workload: superseded, batch: passedPre, stage: post, want: Nothing},
+		"suspended and replaced, order not open": {workload: func(w *v1alpha1.ChangeWorkload) { rolledBack(w); unopened(w) }, batch: batch{}, stage: pre, want: Nothing},
+		"suspended and replaced, new batch":      {workload: rolledBack, batch: batch{}, stage: pre, want: Nothing},
+		"suspended and replaced, PRE passed":     {workload: rolledBack, batch: passedPre, stage: post, want: Nothing},
+		"suspended and replaced, started":        {workload: rolledBack, batch: batch{ft.Started("n", long)}, stage: pre, want: AskRetrieve},
+		"suspended, new batch":                   {workload: suspended, batch: batch{}, stage: pre, want: StartBatch},
+		"suspended, PRE passed":                  {workload: suspended, batch: passedPre, stage: post, want: FinishBatch},
 		"new batch":                              {batch: batch{}, stage: pre, want: StartBatch},
 		"start in flight":                        {batch: batch{ft.Intent(pre, short)}, stage: pre, want: InFlight},
 		"start not answered in time":             {batch: batch{ft.Intent(pre, long)}, stage: pre, want: StartBatch},

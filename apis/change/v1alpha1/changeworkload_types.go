@@ -138,6 +138,7 @@ type ChangeWorkloadStatus struct {
 	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
 
 	// OrderStep is the last step of the order that became due; it stays when the step is done.
+	// If a newer release replaces a suspended one, it is Close, also if the order is not open.
 	// Function submit carries it out.
 	// +optional
 	OrderStep *OrderStep `json:"orderStep,omitempty"`

@@ -68,10 +68,18 @@ func (s *ChangeWorkloadStatus) OrderAbandoned() bool {
 	return cond.IsFalse() && cond.Reason == ReasonOrderNotAccepted
 }
 
-// FailedAndReplaced reports whether the release has failed and a newer one exists: that one ended
-// it, or it failed after it had succeeded and was replaced.
+// FailedAndReplaced reports whether the release has failed and a newer one exists: that one ended it or
+// replaced it while it was suspended, or it failed after it had succeeded and was replaced.
 func (s *ChangeWorkloadStatus) FailedAndReplaced() bool {
-	return s.Phase == ReleaseFailed && !s.OrderAbandoned() && !s.TimedOut()
+	switch s.Phase {
+	case ReleaseFailed:
+		return !s.OrderAbandoned() && !s.TimedOut()
+	case ReleaseSuspend:
+		// The order of a release that may still pass is closed only as that of a Success.
+		return s.OrderStep != nil && s.OrderStep.Name == OrderStepClose && s.OrderStep.State != OrderSuccess
+	default:
+		return false
+	}
 }
 
 // TimedOut reports whether the release failed because its rollout made no progress. The

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
@@ -45,6 +46,31 @@ func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAReleaseThatFailedIsReplaced(t *testing.T) {
+	step := func(name OrderStepName, state OrderState) *OrderStep { return &OrderStep{Name: name, State: state} }
+	succeeded := func(reason string) duckv1.Conditions {
+		return duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionFalse, Reason: reason}}
+	}
+	for name, tc := range map[string]struct {
+		status ChangeWorkloadStatus
+		want   bool
+	}{
+		"it runs":                                  {ChangeWorkloadStatus{Phase: ReleaseRunning}, false},
+		"a newer one ended it":                     {ChangeWorkloadStatus{Phase: ReleaseFailed, Status: duckv1.Status{Conditions: succeeded(ReasonSuperseded)}}, true},
+		"it timed out":                             {ChangeWorkloadStatus{Phase: ReleaseFailed, Status: duckv1.Status{Conditions: succeeded(ReasonReleaseTimedOut)}}, false},
+		"it is suspended":                          {ChangeWorkloadStatus{Phase: ReleaseSuspend}, false},
+		"it is suspended, and its order checked":   {ChangeWorkloadStatus{Phase: ReleaseSuspend, OrderStep: step(OrderStepFinish, "")}, false},
+		"it was suspended, and a rollback made":    {ChangeWorkloadStatus{Phase: ReleaseSuspend, OrderStep: step(OrderStepClose, OrderRollback)}, true},
+		"it was suspended, and a repair released":  {ChangeWorkloadStatus{Phase: ReleaseSuspend, OrderStep: step(OrderStepClose, OrderCancel)}, true},
+		"it failed after its Success":              {ChangeWorkloadStatus{Phase: ReleaseSuspend, OrderStep: step(OrderStepClose, OrderSuccess)}, false},
+		"it succeeded, and its order is closed so": {ChangeWorkloadStatus{Phase: ReleaseSuccess, OrderStep: step(OrderStepClose, OrderSuccess)}, false},
+	} {
+		if got := tc.status.FailedAndReplaced(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

@@ -166,6 +166,9 @@ func decideRelease(in Input) Decision {
 		if newer {
 			d.Order = decideClose(in, closeState(in))
 		}
+		if newer && c.Status.Phase == v1alpha1.ReleaseSuspend {
+			d.Order.Step = replacedStep(in, d.Order.Step)
+		}
 		if newer && !ended(c) && c.Status.Phase != v1alpha1.ReleaseSuspend {
 			d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this release ended"
