@@ -89,12 +89,40 @@ func hasPendingCall(c *v1alpha1.ChangePod) bool {
 }
 
 // noBatchDeadline is when the phase becomes TimeOutPreThreshold because no batch was
-// created; zero if that time has passed. The release does not fail then.
+// created; zero if that time has passed, and while Breakwater stops the rollout. The release does not fail then.
 func noBatchDeadline(in Input) time.Time {
-	if due := lastProgressTime(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
+	if stoppedByRelease(in) {
+		return time.Time{}
+	}
+	if due := timeoutsSince(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
 		return due
 	}
 	return time.Time{}
+}
+
+// timeoutsSince is from when WaitThreshold and ReleaseTimeout count: the last progress or, if it is later, the end
+// of a hold. The time in which Breakwater itself stopped the rollout does not count. Otherwise a release that waited
+// for a person longer than ReleaseTimeout would fail when the person approves it.
+//
+// The end of a hold is the transition of condition Held to False. While the condition is still True after the hold
+// has ended, because the status could not be written, it is now.
+func timeoutsSince(in Input) time.Time {
+	since := lastProgressTime(in)
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseHeld)
+	switch {
+	case stoppedByRelease(in), cond.IsTrue():
+		return in.Now
+	case cond != nil:
+		return deadline.Latest(since, cond.LastTransitionTime.Inner.Time)
+	default:
+		return since
+	}
+}
+
+// stoppedByRelease reports whether Breakwater has stopped the rollout because of this release. Traffic that is held
+// until it is judged stops no rollout.
+func stoppedByRelease(in Input) bool {
+	return heldByRelease(in) && !in.Workload.Hold.IsUntilJudged()
 }
 
 // lastProgressTime is the creation of the newest batch, or of the release. If the release succeeded without

@@ -350,18 +350,18 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 			", or annotation autoscaling.knative.dev/min-scale, starts one; " + d.Pods.summary()
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
-	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {
+	if missing && !in.Now.Before(timeoutsSince(in).Add(in.Settings.WaitThreshold)) {
 		return v1alpha1.ReleaseNoNewBatch, v1alpha1.ReasonRollingOut,
 			"no batch was created for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + d.Pods.summary()
 	}
 	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
 }
 
-// timeOut fails a release whose rollout makes no progress. A pod that is being judged has
+// timeOut fails a release whose rollout makes no progress, though Breakwater does not stop it. A pod that is being judged has
 // timeouts of its own. A timeout is not a verdict: the suspension that the release was admitted
 // to repair stays, and a pod that becomes Ready later is judged.
 func (d *Decision) timeOut(in Input) {
-	due := lastProgressTime(in).Add(in.Settings.ReleaseTimeout)
+	due := timeoutsSince(in).Add(in.Settings.ReleaseTimeout)
 	if in.Now.Before(due) {
 		d.Deadline = earliest(d.Deadline, due)
 		return

@@ -157,6 +157,15 @@ func judgedSince(at time.Duration) func(*Input) {
 	}
 }
 
+// heldCondition adds condition Held with its last transition.
+func heldCondition(status corev1.ConditionStatus, at time.Duration) func(*Input) {
+	return func(in *Input) {
+		in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
+			Type: v1alpha1.ReleaseHeld, Status: status, Reason: "r", LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(t0.Add(at))},
+		})
+	}
+}
+
 // unjudgedLater ends the newest batch unjudged.
 func unjudgedLater(in *Input) {
 	status := &in.ChangePods[len(in.ChangePods)-1].Status
@@ -289,6 +298,17 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a release that timed out is replaced":                                   {release(2, finished(1, 1), judged(1, "pass"), timedOut, newer, after(25*time.Hour)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
 		"an unjudged pod is no timeout":                                          {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"an unjudged pod does not pass because of the timeout":                   {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), timedOut, heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"a person passes a pod after a hold longer than release-timeout":         {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"the same, the decision after the resumption":                            {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldAsUnjudged, after(25*time.Hour), recorded, func(in *Input) { in.Workload.Hold = nil }), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"the same, the status does not say yet that the hold ended":              {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldCondition("True", time.Hour), after(25*time.Hour)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"no batch for wait-threshold after the end of a hold":                    {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldCondition("False", 25*time.Hour), after(25*time.Hour+60*time.Second)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
+		"no batch before wait-threshold after the end of a hold":                 {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldCondition("False", 25*time.Hour), after(25*time.Hour+59*time.Second)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress until release-timeout after the end of a hold":              {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldCondition("False", 25*time.Hour), after(49*time.Hour-1)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress for release-timeout after the end of a hold":                {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), heldCondition("False", 25*time.Hour), after(49*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a person overrules a fail after release-timeout":                        {release(2, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(suspend), after(25*time.Hour)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"an order that is accepted after a hold longer than release-timeout":     {release(2, starting(1), withServer, orderOpen, noVerdict("Hold"), heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"the hold of an earlier release is no hold of this one":                  {release(2, finished(1, 1), judged(1, "pass"), func(in *Input) { in.Workload.Hold = &v1alpha1.Hold{Attempt: 1, Unjudged: true} }, after(24*time.Hour)), want{failed, timedOutReason, ActionResume, nil}},
+		"traffic that is held until it is judged stops no rollout":               {release(2, untilJudged, starting(1), after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a pod that waits for its verdict is no timeout":                         {release(2, finished(1, 1), judged(1, ""), after(25*time.Hour)), want{running, v1alpha1.ReasonJudging, "", nil}},
 		"unjudged, policy Pass":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"unjudged, policy Hold":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},

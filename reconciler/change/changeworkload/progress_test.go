@@ -17,6 +17,7 @@ func TestAReleaseWithoutProgressIsReportedLessAndLessOften(t *testing.T) {
 		"a batch, then an hour":               {release(1, judged(1, ""), after(time.Hour)), 4 * time.Minute},
 		"a day":                               {release(1, after(24*time.Hour)), 32 * time.Minute},
 		"a year":                              {release(1, after(365*24*time.Hour)), 32 * time.Minute},
+		"held for a day":                      {release(1, judged(1, "done"), heldAsUnjudged, after(24*time.Hour)), 32 * time.Minute},
 		"the state changed a minute ago":      {release(1, after(time.Hour), enteredAt(59*time.Minute)), 30 * time.Second},
 		"a batch a minute ago, after an hour": {release(1, judged(1, ""), batchAt(59*time.Minute), after(time.Hour)), 30 * time.Second},
 	} {
