@@ -192,6 +192,10 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 			quiet.query(labels)
 		}
 	}
+	// Nobody need act on batches without a judge, or of a release that was replaced.
+	for _, reason := range []string{"NoServerConfigured", "Superseded"} {
+		quiet.add(`breakwater_batches_unjudged_total{reason="`+reason+`",policy="Pass"}`, "0+1"+hours)
+	}
 	// The series of BreakwaterGuardUnenforced keeps BreakwaterGuardsUnwatched quiet.
 	quiet.queries = append(quiet.queries, `{expr: 'ALERTS{alertname="BreakwaterGuardsUnwatched", alertstate="firing"}', eval_time: `+evalTime+`, exp_samples: []}`)
 	return "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n" + firing.String() + quiet.String() + alone.String()
