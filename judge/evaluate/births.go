@@ -20,6 +20,8 @@ type births struct {
 	last map[string]string
 	// onlyLast: only that instance is of this version.
 	onlyLast bool
+	// newSince has since when pods are new, by name.
+	newSince map[string]float64
 }
 
 // birthsOf reads the births since a time. The series of others show when Prometheus scraped.
@@ -60,6 +62,18 @@ func (b births) of(s samples.Series, points []samples.Point) bool {
 // replaced reports whether the pod of a series was replaced by one of the same name.
 func (b births) replaced(s samples.Series) bool {
 	return s.Labels["uid"] != "" && b.last[samples.Pod(s.Labels)] != instance(s.Labels)
+}
+
+// restarts returns the restarts of a container after from, without that of an update in place, which
+// restarts each updated container once. kube-state-metrics may show this restart some time after newSince.
+func (b births) restarts(s samples.Series, points []samples.Point, from float64) float64 {
+	restarts := increaseAfter(points, from)
+	since, known := b.newSince[samples.Pod(s.Labels)]
+	// A pod that began at newSince replaced another one, and was not updated in place.
+	if created, ok := b.created[instance(s.Labels)]; !known || points[0].T >= since || ok && created >= since {
+		return restarts
+	}
+	return min(restarts, max(0, increaseAfter(points, min(from, since))-1))
 }
 
 // lastInstances returns the instance of each name whose first sample is the latest.

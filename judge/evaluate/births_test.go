@@ -25,8 +25,10 @@ type podLife struct {
 	later    []float64
 	// killed: its container was killed before the first sample.
 	killed bool
-	// sidecar has the restarts of a second container until the first sample.
-	sidecar float64
+	// sidecar has the restarts of a second container until the first sample, and sidecarLater the times
+	// of others.
+	sidecar      float64
+	sidecarLater []float64
 	// clock is how many seconds the clock of Prometheus is behind that of the API server.
 	clock float64
 	// exporter is the address of kube-state-metrics.
@@ -45,21 +47,24 @@ func (p podLife) series() []samples.Series {
 		}
 		return s
 	}
-	constant := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
-	out := []samples.Series{
-		of("kube_pod_status_ready", map[string]string{"condition": "true"}, constant(1)),
-		of(restartsTotal, map[string]string{"container": "app"}, func(at float64) float64 {
-			n := p.restarts
-			for _, l := range p.later {
+	counter := func(restarts float64, later []float64) func(float64) float64 {
+		return func(at float64) float64 {
+			n := restarts
+			for _, l := range later {
 				if l <= at {
 					n++
 				}
 			}
 			return n
-		}),
+		}
+	}
+	constant := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
+	out := []samples.Series{
+		of("kube_pod_status_ready", map[string]string{"condition": "true"}, constant(1)),
+		of(restartsTotal, map[string]string{"container": "app"}, counter(p.restarts, p.later)),
 	}
 	if p.sidecar != 0 {
-		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, constant(p.sidecar)))
+		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, counter(p.sidecar, p.sidecarLater)))
 	}
 	if p.created != 0 {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
@@ -155,6 +160,55 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			}
 			if c.want == "" != (o.reason == "") || strings.HasPrefix(c.want, "restarts") && o.New.Value != "2" {
 				t.Errorf("reason %q, %s events", o.reason, o.New.Value)
+			}
+		})
+	}
+}
+
+// An update in place keeps the pod, its UID and its series. It restarts each container once.
+func TestTheRestartOfAnUpdateInPlaceDoesNotCount(t *testing.T) {
+	const end, day = 290, -86400
+	const updated = 60.0
+	for name, c := range map[string]struct {
+		pod podLife
+		// since is since when the pod is new.
+		since float64
+		want  string
+	}{
+		"only the update": {podLife{created: 7 * day, first: -595, restarts: 3, later: []float64{75}}, updated, ""},
+		"only the update, and the creation is not known":  {podLife{first: -595, restarts: 3, later: []float64{75}}, updated, ""},
+		"only the update of two containers":               {podLife{created: 7 * day, first: -595, later: []float64{75}, sidecar: 4, sidecarLater: []float64{90}}, updated, ""},
+		"kube-state-metrics shows it after a minute":      {podLife{created: 7 * day, first: -595, later: []float64{120}}, updated, ""},
+		"one restart more":                                {podLife{created: 7 * day, first: -595, later: []float64{75, 150}}, updated, "2 restarts"},
+		"updated before the compared time":                {podLife{created: 7 * day, first: -595, later: []float64{-30}}, -40, ""},
+		"updated before the compared time, and a restart": {podLife{created: 7 * day, first: -595, later: []float64{-30, 150}}, -40, "2 restarts"},
+		"updated long before, and a restart":              {podLife{created: 7 * day, first: -595, later: []float64{150}}, -900, "2 restarts"},
+		"a replaced pod that restarts":                    {podLife{uid: "b", created: updated, first: 70, later: []float64{150}}, updated, "2 restarts"},
+		"a replaced pod without a UID that restarts":      {podLife{created: updated, first: -595, later: []float64{150}}, updated, "2 restarts"},
+		"a pod that was not updated, and a restart":       {podLife{created: 7 * day, first: -595, later: []float64{150}}, 0, "2 restarts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := time.UnixMilli(int64(start * 1000))
+			target := v1alpha1.Target{StartTime: metav1.NewTime(at)}
+			d := Data{Metric: catalog.Metric{Signal: catalog.Health}}
+			for _, pod := range []string{"web-2", "web-3"} {
+				p := c.pod
+				p.name, p.last = pod, end
+				d.New.All = append(d.New.All, p.series()...)
+			}
+			if c.since != 0 {
+				target.NewSince = newSinceOf([]string{"web-2", "web-3"}, c.since)
+			}
+			for _, pod := range []string{"web-0", "web-1"} {
+				p := podLife{name: pod, created: 7 * day, first: -595, last: end}
+				if c.pod.created == 0 {
+					p.created = 0
+				}
+				d.Old.All = append(d.Old.All, p.series()...)
+			}
+			o := compareMetric(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: target, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}, d)
+			if o.message != c.want {
+				t.Errorf("the message is %q, want %q", o.message, c.want)
 			}
 		})
 	}

@@ -69,6 +69,7 @@ func health(in Input, d Data, f frame) outcome {
 	since := from - ReferenceDuration.Seconds()
 	born := birthsOf(d.New.All, d.Old.All, since)
 	born.onlyLast = true // the others were those of earlier versions
+	born.newSince = f.newSince
 	n := sideHealthOf(samples.Until(d.New.All, now), from, now, f.step, born)
 	old := sideHealthOf(samples.Until(d.Old.All, now), since, now, f.step, birthsOf(d.Old.All, d.New.All, since))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
@@ -162,7 +163,7 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
 		switch s.Labels["__name__"] {
 		case restartsTotal:
-			events := increaseAfter(points, from)
+			events := b.restarts(s, points, from)
 			h.restarts += events
 			h.restartsOf[pod] += events
 			h.containers[container{pod, s.Labels["container"]}] += events
