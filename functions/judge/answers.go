@@ -12,8 +12,8 @@ const (
 	// answerTTL is how long an answer of Prometheus is reused. All batches of a release send
 	// the same queries, so the number of queries does not grow with the number of batches.
 	answerTTL = 10 * time.Second
-	// maxAnswerBytes is the maximum size of all answers: half of the memory of the pod
-	// (limits.memory of config/judge).
+	// maxAnswerBytes is the maximum size of all answers. GOMEMLIMIT of config/judge also has room for those
+	// that are read, and for those that a look still uses.
 	maxAnswerBytes = 256 << 20
 	// pointBytes is the size of a sample, and seriesBytes about that of the labels of a series.
 	pointBytes, seriesBytes = 16, 1 << 10

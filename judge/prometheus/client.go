@@ -1,11 +1,10 @@
-// Package prometheus reads raw samples from Prometheus. The time of a query and the bytes of its
-// answer are limited.
+// Package prometheus reads raw samples from Prometheus. The time of a query, the bytes of its answer and
+// those of all answers that are read at a time are limited.
 package prometheus
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,8 +20,6 @@ import (
 const (
 	// DefaultTimeout is the default time limit of one query.
 	DefaultTimeout = 15 * time.Second
-	// MaxBytes is the largest answer that is read. Prometheus returns about 25 bytes a sample.
-	MaxBytes = 128 << 20
 	// Step is the resolution of expressions that are not plain selectors.
 	Step = 15 * time.Second
 )
@@ -31,6 +28,7 @@ const (
 type Client struct {
 	api     v1.API
 	timeout time.Duration
+	budget  *budget
 }
 
 // New returns a client of the Prometheus at address. It follows no redirect. The transport may be nil.
@@ -45,14 +43,12 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 	if err != nil {
 		return nil, fmt.Errorf("prometheus address %q: %w", address, err)
 	}
-	return &Client{api: v1.NewAPI(c), timeout: timeout}, nil
+	return &Client{api: v1.NewAPI(c), timeout: timeout, budget: newBudget(MaxBytes, sharedBytes)}, nil
 }
 
 // limited limits the size of answers, and denies redirects: the next transport may add a token, and
 // the target may be another host or use http.
 type limited struct{ next http.RoundTripper }
-
-var errTooLarge = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
 
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(r)
@@ -64,25 +60,10 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 		// The rest of the URL may contain a secret.
 		return nil, fmt.Errorf("the redirect to %s://%s is not followed: use the address of Prometheus itself", to.Scheme, to.Host)
 	}
-	resp.Body = &limitedBody{ReadCloser: resp.Body, left: MaxBytes}
+	if s, ok := r.Context().Value(shareKey{}).(*share); ok {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, ctx: r.Context(), share: s}
+	}
 	return resp, nil
-}
-
-type limitedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	return n, err
 }
 
 // Range reads the samples of an expression after from, until to: the raw samples of a
@@ -99,6 +80,8 @@ func (c *Client) Range(ctx context.Context, expression string, from, to time.Tim
 func (c *Client) query(ctx context.Context, query string, at time.Time) ([]samples.Series, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	ctx, s := c.budget.begin(ctx)
+	defer s.release()
 	value, warnings, err := c.api.Query(ctx, query, at, v1.WithTimeout(c.timeout))
 	if err != nil {
 		return nil, fmt.Errorf("query %s: %w", shorten(query), err)
@@ -114,9 +97,9 @@ func (c *Client) query(ctx context.Context, query string, at time.Time) ([]sampl
 		return fromMatrix(v), nil
 	case model.Vector:
 		out := make([]samples.Series, 0, len(v))
-		for _, s := range v {
-			out = append(out, samples.Series{Labels: labels(s.Metric),
-				Points: []samples.Point{{T: float64(s.Timestamp) / 1000, V: float64(s.Value)}}})
+		for _, one := range v {
+			out = append(out, samples.Series{Labels: labels(one.Metric),
+				Points: []samples.Point{{T: float64(one.Timestamp) / 1000, V: float64(one.Value)}}})
 		}
 		return out, nil
 	default:
