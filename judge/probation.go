@@ -126,7 +126,7 @@ func (s source) duringProbation(ctx context.Context, l ProbationLook, m catalog.
 		return d
 	}
 	days := s.to.Sub(start)/evaluate.DailyOffset + 1
-	d.Day, d.Err = s.moved(ctx, m, old, from.Add(-time.Minute), s.to, days*evaluate.DailyOffset)
+	d.Day, d.Err = s.moved(ctx, m, old, from.Add(-evaluate.DailyLead), s.to, days*evaluate.DailyOffset)
 	return d
 }
 

@@ -274,7 +274,7 @@ func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 		matchers = s.new
 	}
 	var err error
-	d.Day, err = s.moved(ctx, m, matchers, s.target.StartTime.Add(-time.Minute), s.to, evaluate.DailyOffset)
+	d.Day, err = s.moved(ctx, m, matchers, s.target.StartTime.Add(-evaluate.DailyLead), s.to, evaluate.DailyOffset)
 	if err != nil {
 		d.Err = fmt.Errorf("day before: %w", err)
 	}

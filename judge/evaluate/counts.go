@@ -15,9 +15,9 @@ const maxStrata = 20
 type counts map[string]map[string]samples.Cells
 
 // count returns the increase of counters. Spans are those of all series of the pods, so
-// that a series that begins late is detected. The counters of pods that began in the range
-// count from zero.
-func count(series []samples.Series, spans map[string]samples.Span, f frame, began map[string]bool) counts {
+// that a series that begins late is detected; since is the start of the range that was read. The
+// counters of pods that began in the range count from zero.
+func count(series []samples.Series, spans map[string]samples.Span, f frame, since float64, began map[string]bool) counts {
 	out := counts{}
 	for _, s := range series {
 		stratum, pod := samples.Stratum(s.Labels), samples.Pod(s.Labels)
@@ -27,7 +27,7 @@ func count(series []samples.Series, spans map[string]samples.Span, f frame, bega
 		if out[stratum][pod] == nil {
 			out[stratum][pod] = samples.Cells{}
 		}
-		samples.Increase(out[stratum][pod], f.grid, s.Points, began[pod] || samples.BeganLate(s, spans[pod], f.step))
+		samples.Increase(out[stratum][pod], f.grid, s.Points, began[pod] || samples.BeganLate(s, spans[pod], f.step, since))
 	}
 	return out
 }

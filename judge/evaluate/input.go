@@ -23,6 +23,8 @@ const (
 	ReferenceDuration = 10 * time.Minute
 	// DailyOffset is the time between a cell and the same cell of the day before.
 	DailyOffset = 24 * time.Hour
+	// DailyLead is how long before the compared time the samples of the day before begin.
+	DailyLead = time.Minute
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
@@ -132,6 +134,12 @@ func newFrame(in Input, d Data) frame {
 	f.newSince = newSince(in.Target)
 	return f
 }
+
+// readSince returns the start of the range of the samples of both sides.
+func (f frame) readSince() float64 { return f.grid.Origin - ReferenceDuration.Seconds() }
+
+// dayReadSince returns the start of the range of the samples of the day before.
+func (f frame) dayReadSince() float64 { return f.grid.Origin - DailyLead.Seconds() }
 
 func newSince(t v1alpha1.Target) map[string]float64 {
 	out := map[string]float64{}

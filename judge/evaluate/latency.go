@@ -17,7 +17,7 @@ var tails = []float64{0.5, 0.1, 0.03, 0.005}
 // buckets are the cumulative counts by upper bound.
 type buckets map[float64]counts
 
-func readBuckets(series []samples.Series, f frame, first, last int, warm map[string]int) buckets {
+func readBuckets(series []samples.Series, f frame, since float64, first, last int, warm map[string]int) buckets {
 	byBound := map[float64][]samples.Series{}
 	for _, s := range series {
 		bound, err := strconv.ParseFloat(s.Labels["le"], 64)
@@ -29,7 +29,7 @@ func readBuckets(series []samples.Series, f frame, first, last int, warm map[str
 	spans := samples.Spans(series)
 	out := buckets{}
 	for bound, s := range byBound {
-		out[bound] = count(s, spans, f, nil).within(first, last, warm)
+		out[bound] = count(s, spans, f, since, nil).within(first, last, warm)
 	}
 	return out
 }
@@ -125,9 +125,9 @@ func (h histogram) bound(k int) (index int, above float64) {
 // latency compares the shares of requests that are slower than bounds near
 // quantiles of the old pods.
 func latency(d Data, f frame) outcome {
-	newB := readBuckets(d.New.All, f, 0, f.last, f.firstCells(d.New.All))
-	oldB := readBuckets(d.Old.All, f, -f.before, d.lastOld(f), f.startedCells(samples.Spans(d.Old.All)))
-	dayB := readBuckets(d.Day.All, f, 0, f.cells-1, nil)
+	newB := readBuckets(d.New.All, f, f.readSince(), 0, f.last, f.firstCells(d.New.All))
+	oldB := readBuckets(d.Old.All, f, f.readSince(), -f.before, d.lastOld(f), f.startedCells(samples.Spans(d.Old.All)))
+	dayB := readBuckets(d.Day.All, f, f.dayReadSince(), 0, f.cells-1, nil)
 	var bounds []float64
 	for _, b := range newB.bounds() {
 		if _, ok := oldB[b]; ok {

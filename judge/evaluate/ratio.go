@@ -27,10 +27,10 @@ type outcome struct {
 // read turns the series of both sides into counts.
 func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldCounts, dayCounts counts) {
 	newSpans, oldSpans, daySpans := samples.Spans(d.New.All), samples.Spans(d.Old.All), samples.Spans(d.Day.All)
-	newCounts = count(series(d.New), newSpans, f, d.began(f)).within(0, f.last, f.firstCells(d.New.All))
+	newCounts = count(series(d.New), newSpans, f, f.readSince(), d.began(f)).within(0, f.last, f.firstCells(d.New.All))
 	// The first minute of an old pod is not compared, so its first value does not matter.
-	oldCounts = count(series(d.Old), oldSpans, f, nil).within(-f.before, d.lastOld(f), f.startedCells(oldSpans))
-	dayCounts = count(series(d.Day), daySpans, f, nil).within(0, f.cells-1, nil)
+	oldCounts = count(series(d.Old), oldSpans, f, f.readSince(), nil).within(-f.before, d.lastOld(f), f.startedCells(oldSpans))
+	dayCounts = count(series(d.Day), daySpans, f, f.dayReadSince(), nil).within(0, f.cells-1, nil)
 	return newCounts, oldCounts, dayCounts
 }
 
@@ -41,7 +41,7 @@ func (d Data) began(f frame) map[string]bool {
 	if !d.ReferenceBefore {
 		scraped = slices.Concat(d.New.All, d.Old.All)
 	}
-	return samples.Began(scraped, f.grid, f.grid.Origin-ReferenceDuration.Seconds(), samples.Pod)
+	return samples.Began(scraped, f.grid, f.readSince(), samples.Pod)
 }
 
 func all(p Pair) []samples.Series { return p.All }

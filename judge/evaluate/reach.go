@@ -34,7 +34,7 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 		return o
 	}
 	spans := samples.Spans(d.Old.All)
-	counts := count(d.Old.All, spans, f, nil).pooled()[""]
+	counts := count(d.Old.All, spans, f, f.readSince(), nil).pooled()[""]
 	least, sum, old, olds, after := math.Inf(1), 0.0, 0.0, 0.0, 0.0
 	for pod, cells := range counts {
 		if n := cells.Sum(f.grid.Cell(since)+1, f.last); n > 0 {

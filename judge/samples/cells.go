@@ -87,9 +87,18 @@ func Increase(cells Cells, g Grid, points []Point, beganLate bool) {
 	}
 }
 
-// BeganLate reports whether a series began after its pod was first seen.
-func BeganLate(s Series, span Span, step float64) bool {
-	return len(s.Points) > 0 && s.Points[0].T > span.First+math.Max(step, 1)*0.5
+// jitter is how many seconds a sample may be later than an interval after the one before.
+const jitter = 1.0
+
+// BeganLate reports whether a series began after its pod was first seen, and in the range that was read
+// since a time. A series whose first sample is within an interval of the start of the range existed
+// before: a pod may have several targets, which are scraped at different times.
+func BeganLate(s Series, span Span, step, since float64) bool {
+	if len(s.Points) == 0 {
+		return false
+	}
+	first, interval := s.Points[0].T, math.Max(step, Step([]Series{s}))
+	return first > span.First+math.Max(step, 1)*0.5 && first > since+interval+jitter
 }
 
 // Rates returns the increase per second of the counters per pod and complete cell. An
