@@ -25,6 +25,9 @@ var HealthNames = []string{"kube_pod_container_status_restarts_total", "kube_pod
 // PodCreated is the series with the creation time of a pod, in Unix seconds.
 const PodCreated = "kube_pod_created"
 
+// PodDeleted is a series that a pod has only while it is being deleted.
+const PodDeleted = "kube_pod_deletion_timestamp"
+
 func resources(found []Found) []Metric {
 	names := map[string]Found{}
 	for _, f := range found {
@@ -68,7 +71,7 @@ func resources(found []Found) []Metric {
 	if _, ok := first(HealthNames); ok {
 		out = append(out, Metric{Signal: Health, Unit: "events", Metric: v1alpha1.Metric{
 			Name: "health", Kind: v1alpha1.KindCounter, Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
-			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), PodCreated))+`"`),
+			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), PodCreated, PodDeleted))+`"`),
 		}})
 	}
 	return out

@@ -147,6 +147,7 @@ func some(pods map[string]bool) string {
 
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
+	deleted := terminatingOf(series)
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
@@ -182,7 +183,7 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			}
 		case "kube_pod_status_ready":
 			if s.Labels["condition"] == "true" {
-				h.readiness(pod, points, after, now, step)
+				h.readiness(pod, deleted.without(s, points), from, now, step)
 			}
 		}
 	}
@@ -190,9 +191,12 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 }
 
 // readiness examines only pods that still have samples: a deleted pod is not unready.
-func (h sideHealth) readiness(pod string, points, after []samples.Point, now, step float64) {
+func (h sideHealth) readiness(pod string, points []samples.Point, from, now, step float64) {
+	if len(points) == 0 {
+		return
+	}
 	last := points[len(points)-1]
-	if len(after) == 0 || now-last.T > 3*math.Max(step, 15) {
+	if last.T <= from || now-last.T > 3*math.Max(step, 15) {
 		return
 	}
 	since, was, ready, all := points[0].T, false, 0.0, 0.0
