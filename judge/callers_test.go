@@ -2,6 +2,7 @@ package judge
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,41 @@ func TestCallersOfAServiceOfTheSameNameInAnotherNamespaceDoNotCount(t *testing.T
 			r := Replay(t.Context(), shop{append(series, calls(c.graph)...)}, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != c.want {
 				t.Errorf("verdict %s, reason %s (%s), want %s", r.Verdict, r.Reason, r.Message, c.want)
+			}
+		})
+	}
+}
+
+func TestAMetricOfTheMetricCheckReplacesThatOfTheCallers(t *testing.T) {
+	const before, end = -10 * time.Minute, 5 * time.Minute
+	graph := func(query, bad, relative string) v1alpha1.Metric {
+		return v1alpha1.Metric{Name: "callers-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad,
+			SmallestChange: &v1alpha1.Change{Relative: relative}}
+	}
+	const requestsOfGraph, failedOfGraph = `traces_service_graph_request_total{{{pods}}}`, `traces_service_graph_request_failed_total{{{pods}}}`
+	for name, c := range map[string]struct {
+		metric v1alpha1.Metric
+		want   v1alpha1.Verdict
+	}{
+		"that tolerates the failed requests": {graph(requestsOfGraph, failedOfGraph, "100000%"), v1alpha1.VerdictPass},
+		"that has no series":                 {graph(`no_such_total{{{pods}}}`, `no_such_failed_total{{{pods}}}`, "50%"), v1alpha1.VerdictNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			series := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil), requests("new-1", -15*time.Second, end, 5, nil)}
+			for i := range series {
+				series[i].Labels["app"] = "shop"
+			}
+			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
+			series = slices.Concat(series, calls(map[string]string{"pod": "old-1"}), calls(map[string]string{"pod": "new-1"}))
+			r := Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{c.metric}}, target)
+			n := 0
+			for _, e := range r.Metrics {
+				if e.Name == "callers-errors" {
+					n++
+				}
+			}
+			if r.Verdict != c.want || n != 1 {
+				t.Errorf("verdict %s, reason %s (%s), %d metrics callers-errors; want %s and 1", r.Verdict, r.Reason, r.Message, n, c.want)
 			}
 		})
 	}

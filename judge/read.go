@@ -55,7 +55,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	}
 	in.Metrics = slices.DeleteFunc(readEach(ctx, metrics, s.metric), onlyOfQueueProxy)
 	addRequests(in.Metrics)
-	if check.DefaultMetrics != v1alpha1.DiscoverNone && check.Callers != v1alpha1.DiscoverNone {
+	if check.DefaultMetrics != v1alpha1.DiscoverNone && check.Callers != v1alpha1.DiscoverNone && !replaced(check, catalog.ServiceGraph()) {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
 	}
 	for _, d := range in.Metrics {
@@ -157,6 +157,11 @@ func custom(check v1alpha1.MetricCheckSpec) []catalog.Metric {
 			WarmUp: m.Kind == v1alpha1.KindLatency || m.Kind == v1alpha1.KindGauge})
 	}
 	return out
+}
+
+// replaced reports whether a metric of the MetricCheck replaces a default metric.
+func replaced(check v1alpha1.MetricCheckSpec, m catalog.Metric) bool {
+	return slices.ContainsFunc(check.Metrics, func(own v1alpha1.Metric) bool { return own.Name == m.Name })
 }
 
 // add appends the default metrics that no metric of the MetricCheck replaces.
