@@ -26,7 +26,8 @@ const (
 // reference: their clients keep connections, which new pods do not get. Nor are those of another
 // Revision of Knative: spec.traffic decides which Revision gets requests.
 func reach(in Input, d Data, f frame, o outcome) outcome {
-	if o.reason != v1alpha1.ReasonNoTraffic || d.Signal != catalog.Errors || d.ReferenceBefore {
+	// The metric of errors decides for that of rejected requests, too: both count the same requests.
+	if o.reason != v1alpha1.ReasonNoTraffic || d.Signal != catalog.Errors || d.CausedByCallers || d.ReferenceBefore {
 		return o
 	}
 	pods, since := readySince(in, f)

@@ -45,6 +45,9 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 			}
 			ready := readySeries("new")
 			other := Data{Metric: catalog.Metric{Signal: catalog.Resources, Metric: v1alpha1.Metric{Name: "other", Kind: v1alpha1.KindCounter}}}
+			// The rejected requests are of the same series.
+			rejected := requests
+			rejected.Name, rejected.Signal, rejected.CausedByCallers = "rejected", catalog.Errors, true
 			if strings.HasPrefix(c.other, "http_") {
 				other.Signal, other.Kind = catalog.Errors, v1alpha1.KindRatio
 			}
@@ -72,14 +75,18 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 				series.Points = append(series.Points, samples.Point{T: p.T, V: 60})
 			}
 			other.New.All = []samples.Series{series}
+			rejected.Old = requests.Old
 			health.New.All = []samples.Series{ready}
 			at := time.UnixMilli(int64(start * 1000))
 			end := at.Add(5 * time.Minute)
 			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
-				Metrics: []Data{requests, other, health}, Now: end, End: end}, nil)
+				Metrics: []Data{requests, rejected, other, health}, Now: end, End: end}, nil)
 			for _, e := range r.Metrics {
 				if e.Name == "errors" && e.Reason != c.reason {
 					t.Errorf("reason %s (%s), want %s", e.Reason, e.Message, c.reason)
+				}
+				if e.Name == "rejected" && e.Reason != v1alpha1.ReasonNoTraffic {
+					t.Errorf("rejected requests: reason %s (%s), want %s", e.Reason, e.Message, v1alpha1.ReasonNoTraffic)
 				}
 			}
 			if fails := r.Reason == v1alpha1.ReasonPodsWithoutRequests; fails != (c.reason == v1alpha1.ReasonPodsWithoutRequests) || fails != (fails && r.Verdict == v1alpha1.VerdictFail) {
