@@ -29,7 +29,9 @@ const (
 
 // source reads the samples of one target.
 type source struct {
-	reader   Reader
+	// reader names the pods by the label that selects them. Anonymous names them by the first known label.
+	reader, anonymous Reader
+
 	target   v1alpha1.Target
 	new, old prometheus.Matchers
 	// both matches new and old pods, if one matcher can match both.
@@ -129,13 +131,16 @@ func addRequests(metrics []evaluate.Data) {
 }
 
 func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {
-	s := source{reader: reader, target: target, from: target.StartTime.Add(-evaluate.ReferenceDuration), to: to}
+	s := source{reader: reader, anonymous: reader, target: target, from: target.StartTime.Add(-evaluate.ReferenceDuration), to: to}
 	var err error
 	if s.new, err = prometheus.ParseMatchers(target.New); err != nil {
 		return s, fmt.Errorf("new: %w", err)
 	}
 	if len(s.new) == 0 {
 		return s, errors.New("new: the matcher is empty")
+	}
+	if label := podLabel(target, s.new); label != "" {
+		s.reader = namingReader{reader, label}
 	}
 	if s.old, err = prometheus.ParseMatchers(target.Old); err != nil {
 		return s, fmt.Errorf("old: %w", err)
@@ -147,6 +152,29 @@ func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, err
 		s.both = both
 	}
 	return s, nil
+}
+
+// podLabel returns the label of series that names their pod: that of the target, or the known one that
+// selects pods. "" if neither is known, for example if a version selects them.
+func podLabel(target v1alpha1.Target, news prometheus.Matchers) string {
+	if target.PodLabel != "" {
+		return target.PodLabel
+	}
+	return samples.NameLabel(func(label string) bool {
+		return slices.ContainsFunc(news, func(m prometheus.Matcher) bool { return m.Label == label && (m.Op == "=" || m.Op == "=~") })
+	})
+}
+
+// namingReader returns series with the pods that a label names.
+type namingReader struct {
+	Reader
+	label string
+}
+
+// Range implements Reader. Series that are shared are not modified.
+func (r namingReader) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	series, err := r.Reader.Range(ctx, expression, from, to, step)
+	return samples.Named(series, r.label), err
 }
 
 func custom(check v1alpha1.MetricCheckSpec) []catalog.Metric {
@@ -346,8 +374,9 @@ func filter(series []samples.Series, m prometheus.Matchers) []samples.Series {
 // service graph exists: by called pod if the series have one, otherwise before and after
 // the change.
 func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate.Data {
+	// The label that names a pod of the service names the caller in a service graph.
 	byPod := s
-	byPod.both = nil
+	byPod.both, byPod.reader = nil, s.anonymous
 	var okNew, okOld bool
 	byPod.new, okNew = called(s.new)
 	byPod.old, okOld = called(s.old)
@@ -367,6 +396,7 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 	}
 	servers = append(namespaces(s.new), servers...)
 	byService := s
+	byService.reader = s.anonymous
 	byService.new, byService.old, byService.both, byService.referenceBefore = servers, servers, servers, true
 	d := byService.metric(ctx, catalog.ServiceGraph())
 	if d.Err == nil && len(d.New.All) == 0 {

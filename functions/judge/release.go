@@ -340,6 +340,9 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.T
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
 	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start)}
+	if names.Pod != defaultLabels().Pod {
+		t.PodLabel = names.Pod
+	}
 	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
 	}

@@ -19,10 +19,10 @@ type Series struct {
 	Points []Point
 }
 
-// podLabels are the labels that identify a pod, by precedence. The label of the called pod
-// of a service graph is first, because label pod of these series is the caller. All series
+// podLabels are the labels that identify a pod, by precedence, after that of Named. The label of the called
+// pod of a service graph is first, because label pod of these series is the caller. All series
 // without any of these labels belong to one unnamed pod.
-var podLabels = []string{"server_k8s_pod_name", "pod", "pod_name", "k8s_pod_name", "kubernetes_pod_name", "exported_pod",
+var podLabels = []string{nameLabel, "server_k8s_pod_name", "pod", "pod_name", "k8s_pod_name", "kubernetes_pod_name", "exported_pod",
 	"service_instance_id", "exported_instance", "instance"}
 
 // Pod returns the name of the pod of a series.

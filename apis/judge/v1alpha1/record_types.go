@@ -102,6 +102,11 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
+	// PodLabel is the label of series that names their pod: pod-label of config-judge, if it is not pod.
+	// Without it, the known label that selects the new pods names them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PodLabel string `json:"podLabel,omitempty"`
 	// NewSince has, by the name of a new pod, since when its samples count as new: an earlier pod of a
 	// StatefulSet has the same name. It is the creation of the pod or, if the kind updates pods in
 	// place and the pod is older than its ChangeWorkload, the first start of a container since then. A
