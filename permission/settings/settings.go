@@ -35,6 +35,8 @@ const (
 	KeyAllowHTTP                        = "allow-http"
 	KeyRevokeDeadline                   = "revoke-deadline"
 	KeyPodReportInterval                = "pod-report-interval"
+	KeyAnnouncedAddressAnnotation       = "announced-address-annotation"
+	KeyAnnouncedAddressWriter           = "announced-address-writer"
 	keyExample                          = "_example"
 )
 
@@ -66,6 +68,8 @@ type Settings struct {
 	RevokeDeadline time.Duration
 	// PodReportInterval is how often the existing pods are reported to the centre.
 	PodReportInterval time.Duration
+	// AnnouncedAddress says where the CNI plugin announces the addresses of a pod.
+	AnnouncedAddress AnnouncedAddress
 }
 
 // InitActionServerInCluster reports whether InitActionServerURL is a Service of this cluster.
@@ -119,6 +123,7 @@ func Parse(data map[string]string) (s Settings, unknown []string, err error) {
 	r.url(KeyCMDBURL, &s.CMDBURL, true)
 	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
 	r.duration(KeyPodReportInterval, &s.PodReportInterval, 10*time.Second, 24*time.Hour)
+	r.announcedAddress(&s.AnnouncedAddress)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
 			unknown = append(unknown, key)

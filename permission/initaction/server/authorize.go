@@ -54,13 +54,17 @@ func (s *server) authorize(c echo.Context) error {
 	defer cancel()
 	ctx, end := s.calls.begin(ctx, id.uid)
 	defer end()
-	pod, err := s.verifyPod(ctx, c.Request().RemoteAddr, id, body.Sets, changed)
+	source, _, err := net.SplitHostPort(c.Request().RemoteAddr)
+	if err != nil {
+		return fmt.Errorf("read the source address: %w", err)
+	}
+	pod, err := s.verifyPod(ctx, source, id, body.Sets, changed)
 	if err != nil {
 		return err
 	}
 	start := s.Clock.Now()
 	stream := openStream(c, s)
-	answer := s.newCall(pod, changed).run(ctx)
+	answer := s.newCall(pod, source, changed).run(ctx)
 	stream.end(answer)
 	s.metrics.ended(context.WithoutCancel(ctx), string(answer.State), answer.Reason, s.Clock.Since(start))
 	return nil
@@ -68,26 +72,22 @@ func (s *server) authorize(c echo.Context) error {
 
 // verifyPod checks that the pod of the token requests these sets and that the
 // connection comes from one of its addresses.
-func (s *server) verifyPod(ctx context.Context, remote string, id podIdentity, sets []string, changed <-chan struct{}) (*corev1.Pod, error) {
-	pod, err := s.waitForIP(ctx, id, changed)
+func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, sets []string, changed <-chan struct{}) (*corev1.Pod, error) {
+	pod, err := s.waitForIP(ctx, source, id, changed)
 	if err != nil {
 		return nil, err
 	}
 	if required := podmeta.Sets(pod); len(required) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(required, sets) {
 		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "the init container of pod %s does not request these permission sets", id)
 	}
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return nil, fmt.Errorf("read the source address: %w", err)
-	}
-	if !containsIP(podmeta.IPs(pod), host) {
+	if !containsIP(s.currentIPs(ctx, pod, source), source) {
 		// The cached address may be that of the previous sandbox.
 		if pod, err = s.getPod(ctx, id); err != nil {
 			return nil, err
 		}
 		if sources, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
-		} else if !containsIP(sources, host) {
+		} else if !containsIP(sources, source) {
 			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
 		}
 	}
@@ -108,8 +108,8 @@ func (s *server) sourceIPs(ctx context.Context, pod *corev1.Pod) ([]string, erro
 	return slices.Concat(ips, node.addresses, node.gateways), err
 }
 
-// waitForIP waits until the pod's status has an IP address, and returns the pod.
-func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan struct{}) (*corev1.Pod, error) {
+// waitForIP waits until the pod has an IP address, and returns the pod.
+func (s *server) waitForIP(ctx context.Context, source string, id podIdentity, changed <-chan struct{}) (*corev1.Pod, error) {
 	timer := s.Clock.NewTimer(addressTimeout)
 	defer timer.Stop()
 	for {
@@ -119,7 +119,7 @@ func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan s
 				return nil, err
 			}
 		}
-		if len(podmeta.IPs(pod)) > 0 || isDeletedOrCompleted(pod) {
+		if len(s.currentIPs(ctx, pod, source)) > 0 || isDeletedOrCompleted(pod) {
 			return pod, nil
 		}
 		select {

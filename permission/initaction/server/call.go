@@ -40,6 +40,8 @@ type call struct {
 	// id identifies the call to the breaker.
 	id  string
 	pod *corev1.Pod
+	// source is the source address of the request.
+	source string
 	// key is the key of the pod's breaker entry.
 	key string
 	// changed receives a value when the pod or the breaker changed.
@@ -57,8 +59,8 @@ type call struct {
 	centreFailures int
 }
 
-func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
-	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
+func (s *server) newCall(pod *corev1.Pod, source string, changed <-chan struct{}) *call {
+	c := &call{server: s, id: uuid.NewString(), pod: pod, source: source, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
 	c.input = Input{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
 	c.reporter = newConditionReporter(s, pod)
 	return c
@@ -74,7 +76,7 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		if answer, ok := c.endedAnswer(ctx); ok {
 			return answer
 		}
-		c.refresh()
+		c.refresh(ctx)
 		d := Decide(c.input)
 		c.reporter.progress(ctx, c.input, d)
 		if !c.mayCallCentre && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
@@ -166,13 +168,14 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 // refresh reads the pod and its breaker entry from the caches. A pod that was read from the API
 // server stays until the cache has a newer one: the cached address may be that of the previous
 // sandbox.
-func (c *call) refresh() {
+func (c *call) refresh(ctx context.Context) {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
 		c.pod = p
 	}
-	ips := podmeta.IPs(c.pod)
+	ips := c.currentIPs(ctx, c.pod, c.source)
 	if !slices.Equal(ips, c.input.IPs) {
-		// The pod has a new sandbox; the input is about the previous one.
+		// The pod has a new sandbox, or its status differs from the announced addresses; the input is
+		// about the previous ones.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
 	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -115,9 +116,10 @@ func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 	whole := newPod(func(p *corev1.Pod) {
 		p.Spec.Containers = []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "A", Value: "large"}}}}
 		p.Spec.ServiceAccountName, p.Spec.HostNetwork, p.Status.HostIP = "web", true, "192.0.2.1"
+		p.CreationTimestamp = metav1.Now()
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: podmeta.ConditionAuthorized, Reason: "R"}}
 	})
-	raw, err := trimPod(whole)
+	raw, err := trimPod(settings.NewStore())(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,8 @@ func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 	}
 	view := func(p *corev1.Pod) []any {
 		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isDeletedOrCompleted(p), p.Labels[podmeta.Label],
-			p.Spec.NodeName, p.Status.HostIP, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
+			p.Spec.NodeName, p.Status.HostIP, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID,
+			p.CreationTimestamp}
 	}
 	if diff := cmp.Diff(view(whole), view(p)); diff != "" {
 		t.Error(diff)

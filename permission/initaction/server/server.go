@@ -76,9 +76,11 @@ type Options struct {
 
 type server struct {
 	Options
-	nodes   *nodeCache
-	calls   *openCalls
-	metrics *instruments
+	nodes *nodeCache
+	// announcements is the guard of announced addresses.
+	announcements *announcementGuard
+	calls         *openCalls
+	metrics       *instruments
 	// tokens authenticates tokens of pods and users that have the audience of this server.
 	// A token for the API server is rejected, so that clients do not send one: who reads it,
 	// here or on the network, could use it at the API server.
@@ -87,7 +89,7 @@ type server struct {
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), announcements: &announcementGuard{kube: o.Kube, clock: o.Clock}, calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
 		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError

@@ -42,7 +42,8 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	selectedBy := func(selector string) informers.SharedInformerOption {
 		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	}
-	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selectedBy(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod))
+	store := settings.NewStore()
+	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selectedBy(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod(store)))
 	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(podbreaker.Label+"=true"))
 	named := func(name string) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
@@ -51,7 +52,7 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	config, bundle := named(podmeta.ConfigName), named(podmeta.BundleName)
 	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
-		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: settings.NewStore(),
+		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: store,
 		Trust: &servingcert.Bundle{Missing: podmeta.ErrNoBundle}, factories: []informers.SharedInformerFactory{pods, records, config, bundle, slices},
 	}
 	updateReplicas := func(any) {
@@ -126,24 +127,31 @@ func countReady(all []*discoveryv1.EndpointSlice) int {
 	return max(n, 1)
 }
 
-// trimPod keeps only the fields of a pod that the server uses. It runs before the
-// pod is cached.
-func trimPod(obj any) (any, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
+// trimPod returns a transform that keeps only the fields of a pod that the server uses. It
+// runs before the pod is cached.
+func trimPod(store *settings.Store) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		p, ok := obj.(*corev1.Pod)
+		if !ok {
+			return obj, nil
+		}
+		trimmed := &corev1.Pod{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp,
+			CreationTimestamp: p.CreationTimestamp, Finalizers: p.Finalizers, Labels: map[string]string{podmeta.Label: p.Labels[podmeta.Label]},
+		}}
+		// A change of the setting needs no other annotation of cached pods: it is trusted only in later pods.
+		key := store.Get().AnnouncedAddress.Annotation
+		if value := p.Annotations[key]; key != "" && len(podmeta.IPs(p)) == 0 && len(podmeta.ParseAnnounced(value)) > 0 {
+			trimmed.Annotations = map[string]string{key: value}
+		}
+		if c := podmeta.InitContainer(p); c != nil {
+			trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
+		}
+		trimmed.Spec.NodeName, trimmed.Spec.HostNetwork, trimmed.Spec.ServiceAccountName = p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName
+		trimmed.Status.Phase, trimmed.Status.HostIP, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.HostIP, p.Status.PodIP, p.Status.PodIPs
+		if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
+			trimmed.Status.Conditions = []corev1.PodCondition{*c}
+		}
+		return trimmed, nil
 	}
-	trimmed := &corev1.Pod{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp,
-		Finalizers: p.Finalizers, Labels: map[string]string{podmeta.Label: p.Labels[podmeta.Label]},
-	}}
-	if c := podmeta.InitContainer(p); c != nil {
-		trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
-	}
-	trimmed.Spec.NodeName, trimmed.Spec.HostNetwork, trimmed.Spec.ServiceAccountName = p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName
-	trimmed.Status.Phase, trimmed.Status.HostIP, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.HostIP, p.Status.PodIP, p.Status.PodIPs
-	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
-		trimmed.Status.Conditions = []corev1.PodCondition{*c}
-	}
-	return trimmed, nil
 }
