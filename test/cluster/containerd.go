@@ -106,13 +106,13 @@ func (c *cluster) writeContainerdFiles() error {
 	}
 	config := func(disabled string) []byte {
 		return fmt.Appendf(nil, containerdConfig, c.containerdRoot(), c.in("run", "containerd"), c.containerdSocket(),
-			disabled, registryInside+"/"+pauseTag(busybox), c.in("cni"), c.in("registries"), c.in("opt"))
+			disabled, registryInside+"/"+pauseTag(busybox), c.in("cni"), c.in("registries"), c.in("opt"), c.in("cni-plugins"))
 	}
 	mirror := "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
 	files := map[string][]byte{
 		"containerd.toml":         config(""),
 		"containerd-bare.toml":    config(`, "io.containerd.grpc.v1.cri"`),
-		"cni/10-cluster.conflist": fmt.Appendf(nil, cniConfig, c.name, podCIDR, c.in("ipam")),
+		"cni/10-cluster.conflist": fmt.Appendf(nil, cniConfig, c.name, podCIDR, c.in("ipam"), c.apiServer(), c.pki("ca.crt"), c.pki("announce.crt"), c.pki("announce.key"), announcement),
 		// The samples use images without a registry, for example "busybox".
 		"registries/docker.io/hosts.toml":                fmt.Appendf(nil, mirror, registryInside, registryInside),
 		"registries/" + registryInside + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
@@ -141,7 +141,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   netns_mounts_under_state_dir = true
   max_concurrent_downloads = 2
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "%[9]s"
     conf_dir = "%[6]s"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "%[7]s"
@@ -161,6 +161,8 @@ const cniConfig = `{
   "plugins": [{
     "type": "ptp", "ipMasq": false,
     "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "%s"}
+  }, {
+    "type": "announce", "server": "%s", "ca": "%s", "certificate": "%s", "key": "%s", "annotation": "%s"
   }]
 }
 `

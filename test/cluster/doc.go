@@ -8,7 +8,8 @@
 //
 // These run as processes in one network namespace: etcd, kube-apiserver,
 // kube-controller-manager, kube-scheduler, kube-proxy (nftables), kubelet with
-// its own containerd (the one real node), kwok (the simulated nodes, tainted
+// its own containerd (the one real node) and CNI plugins, of which the last
+// announces the address of a pod (announce), kwok (the simulated nodes, tainted
 // kwok.x-k8s.io/node), CoreDNS, Traefik as the ingress of Knative Serving, and
 // a registry, which is this program. These run as Pods: Knative Eventing with
 // the in-memory channel and the MTChannel broker, and Knative Serving with

@@ -38,6 +38,7 @@ func (c *cluster) identities() []identity {
 		{"dns", "breakwater-dns", []string{"system:masters"}},
 		{"ingress", "breakwater-ingress", []string{"system:masters"}},
 		{"apiserver-kubelet", "breakwater-apiserver", []string{"system:masters"}},
+		{"announce", announcer, nil},
 		{"front-proxy", "front-proxy", nil},
 	}
 }

@@ -73,7 +73,8 @@ func (c *cluster) bringUp(nodes int) []task {
 		{name: "certificates", needs: []string{"packages"}, run: plain(c.makePKI)},
 		{name: "registry", needs: []string{"network namespace", "cgroups"}, run: c.startRegistry},
 		{name: "base images", needs: []string{"registry"}, run: c.pushBaseImages},
-		{name: "containerd", needs: []string{"network namespace", "cgroups"}, run: c.startContainerd},
+		{name: "CNI plugins", needs: []string{"packages"}, run: c.makeCNIPlugins},
+		{name: "containerd", needs: []string{"network namespace", "cgroups", "CNI plugins"}, run: c.startContainerd},
 		build(etcd, "trim cache"),
 		build(kubernetes, "build etcd"),
 		{name: "etcd", needs: []string{"build etcd", "network namespace", "cgroups"}, run: c.startEtcd},
@@ -101,7 +102,8 @@ func (c *cluster) bringUp(nodes int) []task {
 	}
 }
 
-// bindUsers makes user "load" a cluster-admin by RBAC, not by its group.
+// bindUsers makes user "load" a cluster-admin by RBAC, not by its group, and lets the CNI plugin
+// write annotations of pods.
 func (c *cluster) bindUsers(ctx context.Context) error {
 	return c.apply(ctx, "breakwater-users", []byte(userBindings))
 }
@@ -111,6 +113,17 @@ kind: ClusterRoleBinding
 metadata: {name: breakwater-load}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "breakwater:load"}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: breakwater-announce}
+rules: [{apiGroups: [""], resources: [pods/status], verbs: [patch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: breakwater-announce}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: breakwater-announce}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + announcer + `}]
 `
 
 // repair reports whether a complete cluster is running. It restarts processes
