@@ -68,6 +68,16 @@ func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subreso
 	expectPatch(t, by, impersonated(t, by), want, namespace, pod, patch, subresources)
 }
 
+// ExpectCallBy is like ExpectBy, for a call of the client.
+func ExpectCallBy(t *testing.T, by, want, what string, call func(context.Context, kubernetes.Interface) error) {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(impersonated(t, by))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, by+" "+what, want, func(ctx context.Context) error { return call(ctx, kube) })
+}
+
 func expectPatch(t *testing.T, by string, config *rest.Config, want, namespace, pod, patch string, subresources []string) {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(config)

@@ -32,7 +32,8 @@ const revokeDeadline = 20 * time.Second
 const shortSettings = `{"data":{"revoke-deadline":"20s","pod-report-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
 
 // defaultSettings are the values of config/permission.
-const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
+const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h",
+ "announced-address-annotation":"","announced-address-writer":""}}`
 
 // parallelTests is the number of tests that run at once. They mostly wait, so it exceeds the two
 // cores of a small machine.
