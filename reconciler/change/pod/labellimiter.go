@@ -24,13 +24,6 @@ const (
 	// labeled in each delay. Therefore retryAfterRollout is the time in which a limiter refills its burst.
 	retryWhileRollingOut = 4 * time.Second
 	retryAfterRollout    = time.Second
-	// firstLabelDelay is how long the first label of a release waits. The label starts function
-	// report, whose cold start would delay those of functions submit and verdict, for which
-	// the first verdict waits.
-	firstLabelDelay = 4 * time.Second
-	// quietTime is the time without a label after which the next label of an owner is the first
-	// of a release.
-	quietTime = time.Minute
 	// maxOwners bounds the owners with a limiter. With more, the least recently
 	// used one gets a new limiter.
 	maxOwners = 1000
@@ -44,19 +37,12 @@ const (
 type labelLimiter struct {
 	clock clock.PassiveClock
 
-	mu     sync.Mutex
-	owners *lru.Cache
-}
-
-// ownerLabels is the limit of one owner.
-type ownerLabels struct {
-	limiter *rate.Limiter
-	// from is when its labels begin, and asked when a label was last asked for.
-	from, asked time.Time
+	mu       sync.Mutex
+	limiters *lru.Cache
 }
 
 func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
-	return &labelLimiter{clock: c, owners: lru.New(maxOwners)}
+	return &labelLimiter{clock: c, limiters: lru.New(maxOwners)}
 }
 
 // take takes one label of the limit of an owner and returns 0. If none is left now, it returns the time
@@ -69,20 +55,12 @@ func (p *labelLimiter) take(owner types.UID, rollingOut bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	known, ok := p.owners.Get(owner)
+	known, ok := p.limiters.Get(owner)
 	if !ok {
-		known = &ownerLabels{limiter: rate.NewLimiter(perSecond, max(labelBurst, int(perSecond)))}
-		p.owners.Add(owner, known)
+		known = rate.NewLimiter(perSecond, max(labelBurst, int(perSecond)))
+		p.limiters.Add(owner, known)
 	}
-	labels := known.(*ownerLabels)
-	if now.Sub(labels.asked) >= quietTime {
-		labels.from = now.Add(firstLabelDelay)
-	}
-	labels.asked = now
-	if delay := labels.from.Sub(now); delay > 0 {
-		return delay
-	}
-	l := labels.limiter
+	l := known.(*rate.Limiter)
 	if l.Limit() != perSecond {
 		l.SetLimitAt(now, perSecond)
 		l.SetBurstAt(now, max(labelBurst, int(perSecond)))

@@ -24,25 +24,19 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 		rollingOut bool
 		want       int
 	}{
-		{"at once, while functions start for the first verdict", 0, true, 0},
-		{"after the first delay", firstLabelDelay, true, labelBurst},
+		{"at once", 0, true, labelBurst},
 		{"in 3 s of the rollout", 3 * time.Second, true, 3 * labelsWhileRollingOut},
 		{"when it is complete, at once", 0, false, 0},
 		{"in a second after the rollout", time.Second, false, labelsPerSecond},
-		{"at once, in the release an hour later", time.Hour, true, 0},
-		{"after its first delay", firstLabelDelay, true, labelBurst},
+		{"after an hour", time.Hour, false, labelsPerSecond},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := allowed(step.rollingOut); got != step.want {
 			t.Errorf("%s: %d are labeled, want %d", step.what, got, step.want)
 		}
 	}
-	if delay := p.take("small", true); delay != firstLabelDelay {
-		t.Errorf("the first pod of another owner waits %s, want %s", delay, firstLabelDelay)
-	}
-	clock.SetTime(clock.Now().Add(firstLabelDelay))
 	if p.take("small", true) > 0 {
-		t.Error("a pod of another owner is delayed")
+		t.Error("a pod of another release is delayed")
 	}
 }
 
@@ -73,7 +67,7 @@ func TestALargeReleaseIsLabeledWithinSecondsAfterItsRollout(t *testing.T) {
 			}
 			left++
 		}
-		if took := clock.Now().Sub(began); left > 0 && took > firstLabelDelay+retryWhileRollingOut+pods/labelsPerSecond*time.Second {
+		if took := clock.Now().Sub(began); left > 0 && took > retryWhileRollingOut+pods/labelsPerSecond*time.Second {
 			t.Fatalf("%d of %d pods have no label %s after the rollout", left, pods, took)
 		}
 	}
