@@ -102,15 +102,15 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod became Ready in that time. A pod that has ended counts only while no pod is Ready:
-// then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
+// HealAfter, and no pod became Ready in that time. A pod that has ended counts only while no other one
+// is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 func (s Situation) stuck() Decision {
 	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
 		return Decision{}
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)
 	pods := s.Pods
-	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready }) {
+	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready || !p.Ended && p.Fault == "" }) {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
 	}
 	var bad []string

@@ -106,6 +106,11 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Pods = []Pod{{Created: ago(10 * time.Minute), Fault: "Failed", Ended: true},
 					{Ready: true, Created: ago(6 * time.Minute), Changed: ago(5 * time.Minute)}}
 			}), again: true},
+		"not when its only Ready pod was evicted and the one that replaced it starts slowly": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = []Pod{{Created: ago(10 * time.Minute), Changed: ago(5 * time.Minute), Fault: "Failed", Ended: true},
+					{Created: ago(5 * time.Minute), Changed: ago(5 * time.Minute)}}
+			}), again: true},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
 		"not when a newer template was applied": {
