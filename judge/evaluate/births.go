@@ -68,12 +68,18 @@ func (b births) replaced(s samples.Series) bool {
 // restarts each updated container once. kube-state-metrics may show this restart some time after newSince.
 func (b births) restarts(s samples.Series, points []samples.Point, from float64) float64 {
 	restarts := increaseAfter(points, from)
-	since, known := b.newSince[samples.Pod(s.Labels)]
-	// A pod that began at newSince replaced another one, and was not updated in place.
-	if created, ok := b.created[instance(s.Labels)]; !known || points[0].T >= since || ok && created >= since {
+	if !b.updatedInPlace(s, points) {
 		return restarts
 	}
-	return min(restarts, max(0, increaseAfter(points, min(from, since))-1))
+	return min(restarts, max(0, increaseAfter(points, min(from, b.newSince[samples.Pod(s.Labels)]))-1))
+}
+
+// updatedInPlace reports whether the pod of a series existed before it became new. A pod that began at newSince
+// replaced another one.
+func (b births) updatedInPlace(s samples.Series, points []samples.Point) bool {
+	since, known := b.newSince[samples.Pod(s.Labels)]
+	created, ok := b.created[instance(s.Labels)]
+	return known && points[0].T < since && (!ok || created < since)
 }
 
 // lastInstances returns the instance of each name whose first sample is the latest.

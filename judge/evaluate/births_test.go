@@ -179,6 +179,8 @@ func TestTheRestartOfAnUpdateInPlaceDoesNotCount(t *testing.T) {
 		"only the update, and the creation is not known":  {podLife{first: -595, restarts: 3, later: []float64{75}}, updated, ""},
 		"only the update of two containers":               {podLife{created: 7 * day, first: -595, later: []float64{75}, sidecar: 4, sidecarLater: []float64{90}}, updated, ""},
 		"kube-state-metrics shows it after a minute":      {podLife{created: 7 * day, first: -595, later: []float64{120}}, updated, ""},
+		"a young pod that was updated twice":              {podLife{created: -300, first: -285, later: []float64{-60, 75}}, updated, ""},
+		"a young pod that was updated, and one restart":   {podLife{created: -300, first: -285, later: []float64{75, 150}}, updated, "2 restarts"},
 		"one restart more":                                {podLife{created: 7 * day, first: -595, later: []float64{75, 150}}, updated, "2 restarts"},
 		"updated before the compared time":                {podLife{created: 7 * day, first: -595, later: []float64{-30}}, -40, ""},
 		"updated before the compared time, and a restart": {podLife{created: 7 * day, first: -595, later: []float64{-30, 150}}, -40, "2 restarts"},
