@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AnnouncedAddressDelay is the minimum time from the creation of the policy, and from a change of
-// the ConfigMap, to the creation of pods whose annotation is trusted. Until then an API server may
-// not apply the policy, and its clock may be ahead.
+// AnnouncedAddressDelay is the minimum time from the creation of the policy to the creation of pods
+// whose annotation is trusted. Until then an API server may not apply the policy, and anyone may have
+// written the annotation.
 const AnnouncedAddressDelay = time.Minute
 
 // AnnouncedAddress says which annotation has the addresses of a pod before its status has
@@ -22,9 +22,6 @@ type AnnouncedAddress struct {
 	// Writer is the user who alone may write the annotation. Policy
 	// breakwater-permission-announced-address denies it to all others.
 	Writer string
-	// PodsFrom is the earliest creation of a pod whose annotation is trusted: anyone could have
-	// written that of an earlier pod. Store sets it.
-	PodsFrom time.Time
 }
 
 // announcedAddress reads both keys. The policy has the same values as CEL literals, so they are

@@ -3,11 +3,9 @@ package settings
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -48,34 +46,23 @@ func TestTheAnnouncedAddressNeedsAnAnnotationAndItsWriter(t *testing.T) {
 	}
 }
 
-// A pod may have had the annotation before the policy denied it.
-func TestOnlyTheAnnotationOfPodsCreatedAfterTheLastChangeOfTheSettingsIsTrusted(t *testing.T) {
-	start := time.Unix(1<<30, 0)
-	c := clocktesting.NewFakePassiveClock(start)
+// The invalid ConfigMap may have been meant to switch them off.
+func TestAnInvalidConfigMapSwitchesAnnouncedAddressesOff(t *testing.T) {
 	s := NewStore()
-	s.clock = c
-	update := func(at time.Duration, version string, data map[string]string) {
-		c.SetTime(start.Add(at))
-		s.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}, Data: data})
-	}
 	on := map[string]string{KeyAnnouncedAddressAnnotation: annotation, KeyAnnouncedAddressWriter: writer}
-	trustedFrom := func(step string, want AnnouncedAddress) {
-		t.Helper()
-		if got := s.Get().AnnouncedAddress; got != want {
-			t.Errorf("%s: %+v, want %+v", step, got, want)
+	for _, step := range []struct {
+		name string
+		data map[string]string
+		want AnnouncedAddress
+	}{
+		{"set", on, AnnouncedAddress{annotation, writer}},
+		{"another setting is invalid", map[string]string{KeyAnnouncedAddressAnnotation: annotation, KeyAnnouncedAddressWriter: writer, KeyCluster: "Shop 1"}, AnnouncedAddress{}},
+		{"valid again", on, AnnouncedAddress{annotation, writer}},
+		{"removed", nil, AnnouncedAddress{}},
+	} {
+		s.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Data: step.data})
+		if got := s.Get().AnnouncedAddress; got != step.want {
+			t.Errorf("%s: %+v, want %+v", step.name, got, step.want)
 		}
 	}
-	trustedFrom("at the start", AnnouncedAddress{})
-	update(0, "1", on)
-	trustedFrom("set", AnnouncedAddress{annotation, writer, start.Add(AnnouncedAddressDelay)})
-	update(time.Hour, "1", on)
-	trustedFrom("listed again", AnnouncedAddress{annotation, writer, start.Add(AnnouncedAddressDelay)})
-	update(time.Hour, "3", on)
-	trustedFrom("changed, perhaps twice", AnnouncedAddress{annotation, writer, start.Add(time.Hour + AnnouncedAddressDelay)})
-	update(2*time.Hour, "4", map[string]string{KeyAnnouncedAddressAnnotation: annotation, KeyAnnouncedAddressWriter: writer, KeyCluster: "Shop 1"})
-	trustedFrom("another setting is invalid", AnnouncedAddress{})
-	update(3*time.Hour, "5", on)
-	trustedFrom("valid again", AnnouncedAddress{annotation, writer, start.Add(3*time.Hour + AnnouncedAddressDelay)})
-	s.Update(t.Context(), nil)
-	trustedFrom("the ConfigMap is deleted", AnnouncedAddress{})
 }

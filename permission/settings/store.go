@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
@@ -17,16 +16,13 @@ import (
 // that a typo does not stop pods from starting.
 type Store struct {
 	current atomic.Pointer[Settings]
-	clock   clock.PassiveClock
 	// read is whether a valid ConfigMap was read. Only Update uses it.
 	read bool
-	// version is the resourceVersion of the last ConfigMap. Only Update uses it.
-	version string
 }
 
 // NewStore returns a Store with the defaults.
 func NewStore() *Store {
-	s := &Store{clock: clock.RealClock{}}
+	s := &Store{}
 	d := Default()
 	s.current.Store(&d)
 	return s
@@ -42,14 +38,9 @@ func (s *Store) Get() Settings { return *s.current.Load() }
 // request grants for another cluster.
 func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	var data map[string]string
-	version := ""
 	if cm != nil {
-		data, version = cm.Data, cm.ResourceVersion
+		data = cm.Data
 	}
-	if version != "" && version == s.version {
-		return // an informer repeats it when it lists again
-	}
-	s.version = version
 	next, unknown, err := Parse(data)
 	logger := logging.FromContext(ctx)
 	if err != nil && !s.read {
@@ -65,10 +56,6 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	}
 	if len(unknown) > 0 {
 		logger.Errorw("ConfigMap config-permission has unknown settings, which have no effect: correct their names (CHANGELOG.md names renamed ones) or remove them", "unknown", unknown)
-	}
-	if next.AnnouncedAddress.Annotation != "" {
-		// Every change counts, also of other keys: changes may be merged, so the settings may have been others meanwhile.
-		next.AnnouncedAddress.PodsFrom = s.clock.Now().Add(AnnouncedAddressDelay)
 	}
 	s.read = s.read || cm != nil && cm.UID != ""
 	s.current.Store(&next)

@@ -27,7 +27,7 @@ func (s *server) currentIPs(ctx context.Context, p *corev1.Pod, source string) [
 // request must come from one of them: the announcement may be that of a previous sandbox, and
 // then the server waits for the status.
 func announcedIPs(p *corev1.Pod, a settings.AnnouncedAddress, source string) []string {
-	if a.Annotation == "" || p.CreationTimestamp.Time.Before(a.PodsFrom) || p.Spec.NodeName == "" || p.Spec.HostNetwork {
+	if a.Annotation == "" || p.Spec.NodeName == "" || p.Spec.HostNetwork {
 		return nil
 	}
 	ips := podmeta.ParseAnnounced(p.Annotations[a.Annotation])

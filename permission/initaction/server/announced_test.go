@@ -35,7 +35,7 @@ const announcement = "cni.example.com/ips"
 var announcedFrom = time.Unix(1<<30, 0)
 
 func announcedSettings() settings.AnnouncedAddress {
-	return settings.AnnouncedAddress{Annotation: announcement, Writer: "cni", PodsFrom: announcedFrom}
+	return settings.AnnouncedAddress{Annotation: announcement, Writer: "cni"}
 }
 
 // announcing is a pod without an address in its status, whose annotation has one.
@@ -68,7 +68,7 @@ func TestTheAnnouncedAddressesCountOnlyIfNothingContradictsThem(t *testing.T) {
 		"a network":                              {value: "10.0.0.0/24"},
 		"not scheduled":                          {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
 		"hostNetwork":                            {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
-		"created before the setting":             {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(announcedFrom.Add(-time.Second)) }},
+		"created before the policy applied":      {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(announcedFrom.Add(-time.Second)) }},
 		"the status has the same address":        {value: "10.0.0.1", pod: withStatus("10.0.0.1"), want: []string{"10.0.0.1"}},
 		"the status has another address":         {value: "10.0.0.1", pod: withStatus("10.0.0.9"), want: []string{"10.0.0.9"}},
 		"the status has one more address":        {value: "10.0.0.1", pod: withStatus("fd00::1", "10.0.0.1"), want: []string{"10.0.0.1", "fd00::1"}},

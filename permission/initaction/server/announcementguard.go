@@ -17,8 +17,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// announcementGuardTTL is how long the answer of announcementGuard is used again. During this time
-// after the deletion of the policy, the server trusts an annotation that anyone may have written.
+// announcementGuardTTL is how long the answer of announcementGuard is used again. During this time, and that
+// of the read before it (at most apiServerTimeout), the server trusts an annotation that anyone may have
+// written after the deletion of the policy.
 const announcementGuardTTL = time.Second
 
 // announcementGuard reads the policy that protects the announced addresses. Without it, anyone
@@ -69,8 +70,8 @@ func (g *announcementGuard) since(ctx context.Context, a settings.AnnouncedAddre
 }
 
 // protectedFrom returns the creation of the first pod whose annotation the policy protects. Only a
-// policy that is unchanged since its creation tells how long it has protected the annotation. Like
-// a change of the settings, a new policy needs time to take effect.
+// policy that is unchanged since its creation tells how long it has protected the annotation. A new policy
+// needs time to take effect.
 func protectedFrom(p *admissionregistrationv1.ValidatingAdmissionPolicy, b *admissionregistrationv1.ValidatingAdmissionPolicyBinding, a settings.AnnouncedAddress) (time.Time, error) {
 	const again = "; delete it and create it again from config/samples/announced-address.yaml"
 	want := announcementPolicySpec(a)

@@ -139,7 +139,8 @@ func trimPod(store *settings.Store) cache.TransformFunc {
 			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp,
 			CreationTimestamp: p.CreationTimestamp, Finalizers: p.Finalizers, Labels: map[string]string{podmeta.Label: p.Labels[podmeta.Label]},
 		}}
-		// A change of the setting needs no other annotation of cached pods: it is trusted only in later pods.
+		// After a change of the setting, cached pods have no annotation until their next update, and wait for their
+		// status. Pods that are older than the policy would wait, too.
 		key := store.Get().AnnouncedAddress.Annotation
 		if value := p.Annotations[key]; key != "" && len(podmeta.IPs(p)) == 0 && len(podmeta.ParseAnnounced(value)) > 0 {
 			trimmed.Annotations = map[string]string{key: value}
