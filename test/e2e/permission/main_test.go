@@ -39,8 +39,9 @@ const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"
 // cores of a small machine.
 const parallelTests = "6"
 
-// Tests that run in parallel change only their namespace. They begin after all others, which
-// disturb the components of the system or the double.
+// Tests that run in parallel change only their namespace; that of announced addresses also changes settings, a
+// policy and a NetworkPolicy that no other parallel test needs. They begin after all others, which disturb the
+// components of the system or the double.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", parallelTests) // the flag exists and accepts a number

@@ -21,6 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 const systemNamespace = "altershieldoperator-system"
@@ -106,9 +107,25 @@ func awaitBudget(t *testing.T, c clients, namespace string, within time.Duration
 		last = holds(b)
 		return last == nil, nil
 	}); err != nil {
-		t.Fatalf("not within %s: %v", within, last)
+		t.Fatalf("not within %s: %v; %+v; pods that are not Ready: %v", within, last, b.Status, notReady(t, c, namespace))
 	}
 	return b
+}
+
+// notReady returns the names, phases and nodes of the pods that are not Ready.
+func notReady(t *testing.T, c clients, namespace string) (all []string) {
+	t.Helper()
+	list, err := c.kube.CoreV1().Pods(namespace).List(context.WithoutCancel(t.Context()), metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	for i := range list.Items {
+		if p := &list.Items[i]; !workload.PodReady(p) {
+			all = append(all, fmt.Sprintf("%s (%s on %q)", p.Name, p.Status.Phase, p.Spec.NodeName))
+		}
+	}
+	return all
 }
 
 // createBarePods creates simulated pods without an owner.
