@@ -159,7 +159,7 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			continue
 		}
 		// The restarts since the creation of a pod that was updated in place include those of its updates.
-		if b.of(s, points) && !(s.Labels["__name__"] == restartsTotal && b.updatedInPlace(s, points)) {
+		if b.of(s, points) && (s.Labels["__name__"] != restartsTotal || !b.updatedInPlace(s, points)) {
 			h.young.add(s, points)
 		}
 		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
