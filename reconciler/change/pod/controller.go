@@ -44,7 +44,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	known, err := newInputs(ctx)
 	must(err)
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), clock: clock.RealClock{}, inputs: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender,
+		kube: kubeclient.Get(ctx), inputs: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender,
 		finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{

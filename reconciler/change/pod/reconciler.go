@@ -10,14 +10,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 	reconcilerpod "knative.dev/pkg/client/injection/kube/reconciler/core/v1/pod"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -26,20 +24,14 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
-	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // fieldManager owns the label.
 const fieldManager = "controller"
 
-// labelDelay is how long after a pod became Ready it is labeled. The label starts function report from
-// zero, whose cold start would delay those of functions submit and verdict, and so the first verdict.
-const labelDelay = 4 * time.Second
-
 // Reconciler labels finished pods.
 type Reconciler struct {
 	kube   kubernetes.Interface
-	clock  clock.PassiveClock
 	inputs inputs
 	labels *labelLimiter
 	sender events.Sender
@@ -56,9 +48,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}
-	if delay := untilLabel(p, r.clock.Now()); delay > 0 {
-		return controller.NewRequeueAfter(delay)
-	}
 	if delay := r.labels.take(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)); delay > 0 {
 		return controller.NewRequeueAfter(delay)
 	}
@@ -73,16 +62,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 	}
 	r.sender.Send(ctx, event)
 	return nil
-}
-
-// untilLabel returns the rest of labelDelay. It is 0 if the clock of the node is ahead: the pod would wait
-// for the difference, too.
-func untilLabel(p *corev1.Pod, now time.Time) time.Duration {
-	since, _ := workload.PodReadySince(p)
-	if age := now.Sub(since); age >= 0 && age < labelDelay {
-		return labelDelay - age
-	}
-	return 0
 }
 
 // ownerUID is the key of a pod in labelLimiter: the UID of its controller.

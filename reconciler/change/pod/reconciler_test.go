@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clientgotesting "k8s.io/client-go/testing"
@@ -24,34 +23,6 @@ type known struct{}
 
 func (known) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	return v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, v1alpha1.Release{Version: "v1", Attempt: 1}, true
-}
-
-func TestAPodIsLabeledSomeSecondsAfterItBecameReady(t *testing.T) {
-	ready := time.Unix(1700000000, 0)
-	p := readyPod("p")
-	for i := range p.Status.Conditions {
-		p.Status.Conditions[i].LastTransitionTime = metav1.NewTime(ready)
-	}
-	for name, tc := range map[string]struct{ age, want time.Duration }{
-		"at once":                        {0, labelDelay},
-		"a second later":                 {time.Second, labelDelay - time.Second},
-		"after the delay":                {labelDelay, 0},
-		"a day later":                    {24 * time.Hour, 0},
-		"the clock of the node is ahead": {-time.Second, 0},
-	} {
-		clock := clocktesting.NewFakePassiveClock(ready.Add(tc.age))
-		kube := fake.NewClientset(p)
-		r := &Reconciler{kube: kube, clock: clock, sender: &outbox{}, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: newLabelLimiter(clock), inputs: inputs{
-			optedIn: func(any) bool { return true }, releases: known{}, rollingOut: func(string, v1alpha1.WorkloadRef) bool { return true },
-		}}
-		_, after := controller.IsRequeueKey(r.ReconcileKind(t.Context(), p))
-		if after != tc.want {
-			t.Errorf("%s: labeled after %s, want %s", name, after, tc.want)
-		}
-		if labeled := len(kube.Actions()) > 0; labeled != (tc.want == 0) {
-			t.Errorf("%s: labeled %t", name, labeled)
-		}
-	}
 }
 
 func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
@@ -84,12 +55,11 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 				kube.PrependReactor("patch", "pods", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, tc.answer })
 			}
 			sent := &outbox{}
-			clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
-			paced := newLabelLimiter(clock)
+			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
 			for range tc.before {
 				paced.take(ownerUID(p), tc.rollingOut)
 			}
-			r := &Reconciler{kube: kube, clock: clock, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, inputs: inputs{
+			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, inputs: inputs{
 				optedIn: func(any) bool { return true }, releases: known{},
 				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rollingOut },
 			}}
