@@ -32,17 +32,23 @@ func TestNoRoleHasWildcards(t *testing.T) {
 }
 
 // rolesIn returns the Roles and ClusterRoles of a file; both have the same fields.
-func rolesIn(t *testing.T, file string) (all []rbacv1.ClusterRole) {
+func rolesIn(t *testing.T, file string) []rbacv1.ClusterRole {
+	t.Helper()
+	return objectsIn[rbacv1.ClusterRole](t, file, "Role", "ClusterRole")
+}
+
+// objectsIn returns the objects of a manifest that have one of the kinds; without kinds, all.
+func objectsIn[T any](t *testing.T, file string, kinds ...string) (all []T) {
 	t.Helper()
 	for text := range strings.SplitSeq(read(t, file), "\n---") {
-		var role rbacv1.ClusterRole
-		if !strings.Contains(text, "kind: Role\n") && !strings.Contains(text, "kind: ClusterRole\n") {
+		if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(text, "kind: "+kind+"\n") }) {
 			continue
 		}
-		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
+		var object T
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		all = append(all, role)
+		all = append(all, object)
 	}
 	return all
 }
@@ -71,14 +77,7 @@ func TestAnAggregatedRoleHasNoRulesOfItsOwn(t *testing.T) {
 func TestDisruptionBudgetsDoNotBlockTheDrainOfASingleReplica(t *testing.T) {
 	checked := 0
 	for _, file := range tracked(t, "config/*.yaml") {
-		for text := range strings.SplitSeq(read(t, file), "\n---") {
-			if !strings.Contains(text, "kind: PodDisruptionBudget\n") {
-				continue
-			}
-			var budget policyv1.PodDisruptionBudget
-			if err := yaml.Unmarshal([]byte(text), &budget); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
+		for _, budget := range objectsIn[policyv1.PodDisruptionBudget](t, file, "PodDisruptionBudget") {
 			checked++
 			if budget.Spec.MaxUnavailable == nil || budget.Spec.MinAvailable != nil {
 				t.Errorf("%s: PodDisruptionBudget %s has no maxUnavailable", file, budget.Name)

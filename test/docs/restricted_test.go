@@ -2,11 +2,9 @@ package docs
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // manifest has the fields of a Deployment, a Knative Service and a Namespace.
@@ -25,11 +23,7 @@ func TestProcessesRunRestricted(t *testing.T) {
 	checked := map[string]int{}
 	for _, part := range []string{"core", "judge", "notify", "protection", "permission"} {
 		for _, file := range tracked(t, "config/"+part+"/*.yaml") {
-			for text := range strings.SplitSeq(read(t, file), "\n---") {
-				var m manifest
-				if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-					t.Fatalf("%s: %v", file, err)
-				}
+			for _, m := range objectsIn[manifest](t, file) {
 				if m.Kind == "Namespace" {
 					checked[part+" Namespace"]++
 					if got := m.Metadata.Labels["pod-security.kubernetes.io/enforce"]; got != "restricted" {
