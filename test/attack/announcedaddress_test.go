@@ -55,7 +55,7 @@ func announcingCalls() []announcingCall {
 		for what, change := range map[string]struct {
 			pod   string
 			value *string
-		}{"sets": {silent, value("10.0.0.1")}, "changes": {announced, value("10.0.0.2")}, "removes": {announced, nil}} {
+		}{"sets": {silent, new("10.0.0.1")}, "changes": {announced, new("10.0.0.2")}, "removes": {announced, nil}} {
 			all = append(all, announcingCall{what + " the annotation through pods/" + subresource, subresource == "ephemeralcontainers" || subresource == "resize",
 				func(ctx context.Context, kube kubernetes.Interface, namespace string) (metav1.Object, error) {
 					patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{announcement: change.value}}})
@@ -72,8 +72,6 @@ func announcingCalls() []announcingCall {
 	}
 	return all
 }
-
-func value(s string) *string { return &s }
 
 func podWith(name, announcedIP string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{announcement: announcedIP}},
