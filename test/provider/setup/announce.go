@@ -28,8 +28,6 @@ const (
 	Announcer = "breakwater-announce"
 	// announcementPolicy is the file of the policy that protects the annotation.
 	announcementPolicy = "config/samples/announced-address.yaml"
-	// watchLag is how long the init-action-server may take to see a changed ConfigMap.
-	watchLag = 10 * time.Second
 )
 
 // UseAnnouncements makes the init-action-server use the announced addresses of pods that are
@@ -53,7 +51,7 @@ func (c *Cluster) UseAnnouncements(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
-	from = from.Add(settings.AnnouncedAddressDelay + watchLag)
+	from = from.Add(settings.AnnouncedAddressDelay)
 	return wait.PollUntilContextTimeout(ctx, time.Second, 2*settings.AnnouncedAddressDelay, true, func(ctx context.Context) (bool, error) {
 		now, err := c.creationTime(ctx)
 		return !now.Before(from), err
