@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo demo-record up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-upgrade test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
+.PHONY: help demo demo-record up down status kubeconfig apply install uninstall release test-release test test-unit test-rates test-cost test-cluster test-alone test-controlplane test-e2e test-upgrade test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -21,9 +21,10 @@ demo: up ## Show releases, Knative Services, the judge, protection and permissio
 demo-record: ## Record the demo again for the README: docs/recordings; ten minutes.
 	@$(MAKE) --no-print-directory demo CHAPTER='judge protection permissions' CAST=docs/recordings/demo.cast
 
+# INSTALLED=true, which hack/test.sh sets, says that this version is installed already.
 up: cluster modules ## Start the embedded cluster and install Breakwater on it.
 	@$(CLUSTER) up --nodes $(NODES)
-	@$(CLUSTER) exec -- $(MAKE) --no-print-directory install
+	@[[ -n "$(INSTALLED)" ]] || $(CLUSTER) exec -- $(MAKE) --no-print-directory install
 
 down: cluster ## Remove the embedded cluster; keep its cache.
 	@$(CLUSTER) down
@@ -51,21 +52,29 @@ install: apply
 
 # Targets that are joined by + run at the same time. test-cluster compares the state of this
 # machine before and after, so no target beside it may start a cluster; verify writes files.
-test: ## Lint, verify, unit, release, end-to-end, upgrade and chaos tests, with a summary.
-	@hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-upgrade test-chaos
+test: ## Lint, verify, unit, release, end-to-end, chaos and upgrade tests, with a summary.
+	@hack/test.sh lint+test-alone verify test-unit test-rates+test-cost test-release+test-cluster test-controlplane test-e2e test-chaos test-upgrade
 
 # Tests of some packages mostly wait, for example for a rate limit, so more packages are tested at
 # once than there are cores. The longest package begins first.
-# The tests of rates and loads run one package at a time: others would take their CPU.
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
 	@hack/gotest.sh unit -race -p 4 ./permission/centre ./...
-	@hack/gotest.sh unit-load -p 1 -run 'Thousand|Killed|Replicas|Flood|Backlogs|FalsePositives|AChangeIsFound|EveryHistory|IsPaused|NoGrantOutlives|NeverExceed|TheBrokerWasUnreachable' ./permission/centre ./permission/centre/lifecycle ./permission/initaction/server ./functions/callback ./judge/evaluate ./reconciler/change/changepod ./reconciler/protection/budget ./test/property
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 	@cd test/gitops && ../../hack/gotest.sh unit-gitops ./...
 	@cd test/shop && ../../hack/gotest.sh unit-shop ./...
 	@cd tools/site && ../../hack/gotest.sh unit-site -count 1 ./...
+
+# One package at a time: others would take the CPU that rates and loads need. The first package
+# mostly waits; test/cost ends before the others begin.
+test-rates: ## Unit tests of rates and loads, without the race detector.
+	@hack/gotest.sh rates -p 1 -run 'Thousand|Killed|Replicas|Flood|Backlogs|FalsePositives|AChangeIsFound|EveryHistory|IsPaused|NoGrantOutlives|NeverExceed|TheBrokerWasUnreachable' ./permission/centre ./permission/centre/lifecycle ./permission/initaction/server ./functions/callback ./judge/evaluate ./reconciler/change/changepod ./reconciler/protection/budget ./test/property
+
+# Requests increase on a busy machine, so of the other tests only test-rates runs beside it.
+test-cost: cluster ## Count the requests of a release on a control plane; one minute.
+	@$(CLUSTER) build collector >/dev/null
+	@hack/gotest.sh cost -tags controlplane -timeout 10m -count 1 ./test/cost
 
 test-release: ## Make a release twice, and render the Helm chart.
 	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
@@ -79,11 +88,9 @@ test-alone: cluster modules ## Install protection and permission on a second clu
 # Waits take most of the time, so more tests run in parallel than there are cores. The longest
 # package begins first. The
 # controllers of other projects are built first: a build beside the tests would slow them down.
-# test/cost counts requests, which increase on a busy machine, so it runs alone.
 # The time limit includes the first build of Kubernetes.
-test-controlplane: cluster ## Tests on a control plane without containers, with the race detector except test/cost; no root.
-	@for family in rollouts kruise collector; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
-	@hack/gotest.sh cost -tags controlplane -timeout 10m -count 1 ./test/cost
+test-controlplane: cluster ## Tests on a control plane without containers, with the race detector; no root.
+	@for family in rollouts kruise; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
 	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
 
 # Two packages run at once: those of protection and permission, one after the other, beside that of
