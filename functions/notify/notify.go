@@ -39,8 +39,8 @@ const (
 	burst = 5
 	// callTimeout limits a call of the webhook. It is shorter than the timeout of the Trigger.
 	callTimeout = 10 * time.Second
-	// maxSent is how many ids of sent events a process remembers.
-	maxSent = 1000
+	// maxEvents is how many ids of events a process remembers.
+	maxEvents = 1000
 	// maxAge is the maximum age of a state that is reported. A signature is valid for 30 to 60 days,
 	// so a recorded event could be sent again in that time.
 	maxAge = 24 * time.Hour
@@ -66,6 +66,8 @@ type Notifier struct {
 	clock    clock.PassiveClock
 	// sent has the ids of events whose message was sent.
 	sent *lru.Cache
+	// counted has the ids of events that the limit counted and whose message was not sent.
+	counted *lru.Cache
 	// sending has the ids of events whose message is being sent.
 	sending       singleflight.Group
 	notifications metrics.Counter
@@ -82,7 +84,7 @@ type Notifier struct {
 // controller: whoever can forge one writes to the people who operate the cluster.
 func New(core corev1client.CoreV1Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) *Notifier {
 	return &Notifier{
-		verifier: verifier, core: core, clock: clock, sent: lru.New(maxSent), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
+		verifier: verifier, core: core, clock: clock, sent: lru.New(maxEvents), counted: lru.New(maxEvents), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
 		client: &http.Client{
 			Timeout: callTimeout,
 			// A webhook does not redirect, and the next address would get the message.
@@ -136,7 +138,7 @@ func (n *Notifier) notify(ctx context.Context, id string, d events.ChangeWorkloa
 	if config.URL == "" {
 		return resultUnconfigured, nil
 	}
-	dropped, allowed := n.takeSlot(config.PerMinute)
+	dropped, allowed := n.takeSlot(id, config.PerMinute)
 	if !allowed {
 		return resultLimited, nil
 	}
@@ -150,6 +152,7 @@ func (n *Notifier) notify(ctx context.Context, id string, d events.ChangeWorkloa
 		return resultFailed, err
 	}
 	n.sent.Add(id, struct{}{})
+	n.counted.Remove(id)
 	return resultSent, nil
 }
 
@@ -167,14 +170,14 @@ func (n *Notifier) outdated(d events.ChangeWorkload) bool {
 	return false
 }
 
-// takeSlot takes one message of the limit, and returns how many messages were dropped before it. If none is
-// left, the message is counted as dropped.
-func (n *Notifier) takeSlot(perMinute int) (dropped int, allowed bool) {
+// takeSlot takes one message of the limit for an event, and returns how many messages were dropped before
+// it. If none is left, the message is counted as dropped. All attempts for an event count as one message.
+func (n *Notifier) takeSlot(id string, perMinute int) (dropped int, allowed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, interval := n.clock.Now(), time.Minute/time.Duration(perMinute)
 	n.limiter.SetLimitAt(now, rate.Every(interval))
-	if !n.limiter.AllowN(now, 1) {
+	if _, counted := n.counted.Get(id); !counted && !n.limiter.AllowN(now, 1) {
 		n.dropped++
 		select {
 		case n.drops <- interval:
@@ -182,6 +185,7 @@ func (n *Notifier) takeSlot(perMinute int) (dropped int, allowed bool) {
 		}
 		return 0, false
 	}
+	n.counted.Add(id, struct{}{})
 	dropped, n.dropped = n.dropped, 0
 	return dropped, true
 }

@@ -241,6 +241,29 @@ func TestMessagesAboveTheLimitAreCountedInTheNextMessage(t *testing.T) {
 	}
 }
 
+func TestAllAttemptsForAnEventCountAsOneMessageOfTheLimit(t *testing.T) {
+	w := newWebhook(t)
+	w.status = http.StatusServiceUnavailable
+	f, _ := newFunction(t, w.URL, nil)
+	handle := func(n int64) functions.Result { return functions.ResultOf(f(t.Context(), eventOf(t, numbered(n)))) }
+	for attempt := range 3 {
+		for n := range int64(5) {
+			if got := handle(n); got != functions.ResultRetry {
+				t.Errorf("event %d, attempt %d: result %s, want %s", n, attempt, got, functions.ResultRetry)
+			}
+		}
+	}
+	w.status = http.StatusOK
+	for n := range int64(6) { // the burst is five messages
+		if got := handle(n); got != functions.ResultDone {
+			t.Errorf("event %d: result %s, want %s", n, got, functions.ResultDone)
+		}
+	}
+	if calls := len(w.texts); calls != 20 {
+		t.Errorf("%d calls, want 20: the limit does not allow a message of event 5", calls)
+	}
+}
+
 func TestTheAnswerOfTheWebhookDecidesWhetherTheBrokerRetries(t *testing.T) {
 	for status, want := range map[int]functions.Result{
 		http.StatusNoContent:          functions.ResultDone,
