@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
 	"knative.dev/eventing/pkg/apis/feature"
 	"sigs.k8s.io/yaml"
@@ -108,11 +109,16 @@ func TestAFunctionHandlesTheTargetOfItsScaling(t *testing.T) {
 	}
 }
 
+func triggers(t *testing.T) []eventingv1.Trigger {
+	t.Helper()
+	return append(manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger"), manifests[eventingv1.Trigger](t, "../notify/6*.yaml", "Trigger")...)
+}
+
 func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 	got := map[string][]string{}
 	// The default in the ConfigMap of Knative Eventing.
 	ctx := feature.ToContext(t.Context(), feature.Flags{feature.DeliveryTimeout: feature.Enabled})
-	for _, trigger := range append(manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger"), manifests[eventingv1.Trigger](t, "../notify/6*.yaml", "Trigger")...) {
+	for _, trigger := range triggers(t) {
 		if err := trigger.Validate(ctx); err != nil {
 			t.Errorf("%s: %v", trigger.Name, err)
 		}
@@ -141,19 +147,53 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 }
 
 func TestThePausesBetweenRetriesOfATriggerTakeLessThanTenSeconds(t *testing.T) {
-	for _, trigger := range append(manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger"), manifests[eventingv1.Trigger](t, "../notify/6*.yaml", "Trigger")...) {
+	for _, trigger := range triggers(t) {
 		delivery := trigger.Spec.Delivery
-		first, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(*delivery.BackoffDelay, "PT")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var pauses time.Duration
-		for i := range *delivery.Retry {
-			pauses += first << i
-		}
+		pauses := pausesOf(t, delivery)
 		if pauses >= 10*time.Second || *delivery.BackoffPolicy != "exponential" || delivery.DeadLetterSink.Ref.Name != "deadletter" {
 			t.Errorf("%s: pauses are %s, delivery is %+v", trigger.Name, pauses, delivery)
 		}
+	}
+}
+
+// pausesOf returns the sum of the pauses between the attempts.
+func pausesOf(t *testing.T, delivery *eventingduckv1.DeliverySpec) time.Duration {
+	t.Helper()
+	var pauses time.Duration
+	for i := range *delivery.Retry {
+		pauses += durationOf(t, *delivery.BackoffDelay) << i
+	}
+	return pauses
+}
+
+func durationOf(t *testing.T, iso8601 string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(iso8601, "PT")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The in-memory Broker calls the sink of dead letters in the request of the controller, which ends after
+// 30 s (delivery.Options.SendTimeout). Wake-ups and verdicts are sent again until they took effect, so
+// Triggers of functions submit and verdict need no dead letter.
+func TestAnEventThatIsNotRepeatedIsADeadLetterBeforeTheControllerGivesUp(t *testing.T) {
+	const sendTimeout, coldStartOfTheSink = 30 * time.Second, 4 * time.Second
+	checked := 0
+	for _, trigger := range triggers(t) {
+		if function := trigger.Spec.Subscriber.Ref.Name; function == "submit" || function == "verdict" {
+			continue
+		}
+		checked++
+		delivery := trigger.Spec.Delivery
+		attempts := time.Duration(*delivery.Retry+1) * durationOf(t, *delivery.Timeout)
+		if all := attempts + pausesOf(t, delivery); all > sendTimeout-coldStartOfTheSink {
+			t.Errorf("%s: all attempts take up to %s", trigger.Name, all)
+		}
+	}
+	if checked != 2 {
+		t.Errorf("checked %d Triggers", checked)
 	}
 }
 

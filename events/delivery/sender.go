@@ -77,14 +77,14 @@ func (o Options) withDefaults() Options {
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be
 // queued before Run.
 //
-// There are three queues, each with its own workers: wake-ups and changeworkload.progressed;
-// pod.finished; all other events, such as verdicts and changes of state. A slow server occupies
-// only the workers of wake-ups, so a fail does not wait.
+// There are four queues, each with its own workers: wake-ups and changeworkload.progressed;
+// pod.finished; the other changes of releases; all other events, such as verdicts. A slow server
+// or a function that does not start occupies only the workers of its queue, so a fail does not wait.
 type Sender struct {
 	options Options
 	target  *Target
 
-	wakeUps, podFinished, others *queue
+	wakeUps, podFinished, releases, others *queue
 
 	metrics *instruments
 }
@@ -94,11 +94,11 @@ func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
 	s := &Sender{
 		options: o, target: target,
-		others: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength),
+		others: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength), releases: newQueue(o.QueueLength),
 		podFinished: newQueue(podFinishedQueueFactor * o.QueueLength),
 	}
 	s.metrics = newInstruments(o.MeterProvider, func() int {
-		return s.others.length() + s.wakeUps.length() + s.podFinished.length()
+		return s.others.length() + s.wakeUps.length() + s.releases.length() + s.podFinished.length()
 	}, target)
 	return s
 }
@@ -117,6 +117,9 @@ func (s *Sender) queueFor(eventType string) *queue {
 		return s.podFinished
 	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
 		return s.wakeUps // progress is sent again in the next interval
+	case events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadSucceeded, events.TypeChangeWorkloadSuspended,
+		events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack, events.TypeChangeWorkloadBypassed:
+		return s.releases
 	default:
 		return s.others
 	}
@@ -172,7 +175,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		s.target.run(ctx)
 		return nil
 	})
-	for _, q := range []*queue{s.others, s.wakeUps} {
+	for _, q := range []*queue{s.others, s.wakeUps, s.releases} {
 		for range s.options.Workers {
 			running.Go(func() error {
 				s.runWorker(ctx, sending, q, nil)
@@ -188,7 +191,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	for _, q := range []*queue{s.others, s.wakeUps, s.podFinished} {
+	for _, q := range []*queue{s.others, s.wakeUps, s.releases, s.podFinished} {
 		q.close()
 	}
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)

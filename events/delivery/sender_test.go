@@ -13,9 +13,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 )
 
@@ -94,6 +96,27 @@ func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 		t.Errorf("while a wake-up is being sent, the event of %s is sent, want the fact of sleep", got)
 	}
 	b.unblock()
+}
+
+// The in-memory Broker answers when the functions have answered.
+func TestVerdictsDoNotQueueBehindChangesOfReleasesThatNobodyReports(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{Workers: 1, SendTimeout: time.Second}, to(b.URL))
+	s.run(t)
+	b.block()
+	t.Cleanup(b.unblock)
+	change := started("")
+	s.Send(t.Context(), mustNew(t, change))
+	b.awaitRequest(t)
+	change.UID = "another"
+	s.Send(t.Context(), mustNew(t, change))
+	s.Send(t.Context(), mustNew(t, events.ChangePodVerdict{
+		Namespace: "default", Name: "batch", UID: "batch", ChangeWorkload: "sleep--x--v", Version: "v",
+		BizExecOrderID: "order", NodeID: "node", Stage: v1alpha1.StagePost, Verdict: "fail", Time: metav1.NowMicro(),
+	}))
+	if got := b.awaitRequest(t); got == "sleep" {
+		t.Errorf("the event of %s is sent, want the verdict", got)
+	}
 }
 
 func TestAnEventThatTheBrokerAcceptedIsConfirmed(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 	// of Config.PerMinute.
 	burst = 5
 	// callTimeout limits a call of the webhook. It is shorter than the timeout of the Trigger.
-	callTimeout = 10 * time.Second
+	callTimeout = 6 * time.Second
 	// maxEvents is how many ids of events a process remembers.
 	maxEvents = 1000
 	// maxAge is the maximum age of a state that is reported. A signature is valid for 30 to 60 days,

@@ -7,6 +7,7 @@ package report
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
@@ -20,6 +21,9 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
+
+// callTimeout limits the calls of one report. With a cold start, it is within the timeout of the Trigger.
+const callTimeout = 8 * time.Second
 
 type function struct {
 	releases *functions.ReleaseReader
@@ -59,7 +63,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if !r.matches(release) || release.Spec.Attempt == 0 {
 		return nil
 	}
-	_, err = server.SubmitEvent(ctx, r.submitEvent(release))
+	calling, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err = server.SubmitEvent(calling, r.submitEvent(release))
 	if err != nil {
 		logging.FromContext(ctx).Warnw("Could not submit a report to the server", "error", err)
 	}
