@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,6 +19,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -100,7 +102,9 @@ func recordedMessage(subject, to string, dryRun bool) string {
 // readBody parses and validates the body.
 func readBody(c echo.Context) (rollbackBody, workload.Kind, error) {
 	var asked rollbackBody
-	if err := json.NewDecoder(c.Request().Body).Decode(&asked); err != nil {
+	decoder := json.NewDecoder(c.Request().Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&asked); err != nil {
 		return asked, workload.Kind{}, badBody(err)
 	}
 	kind, err := kindOf(asked.Kind)
@@ -188,11 +192,19 @@ func dryRun(c echo.Context) bool {
 	}
 }
 
-// badBody returns the error of a body that is too long or malformed.
+// maxField bounds the name of a field that an answer quotes, in bytes.
+const maxField = 253
+
+// badBody returns the error of a body that is too long or malformed, or has an unknown field.
 func badBody(err error) error {
 	var limit *echo.HTTPError
 	if errors.As(err, &limit) {
 		return limit
+	}
+	if quoted, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		field := text.Truncate(strings.Trim(quoted, `"`), maxField)
+		return &problem{status: http.StatusUnprocessableEntity, field: field,
+			message: field + " is not a field of the body; send only namespace, deploymentName, version, kind and attempt (a dry run is ?dryRun=true)"}
 	}
 	return problemf(http.StatusBadRequest, `the body is malformed (%s): send {"namespace":"...","deploymentName":"..."}`, err)
 }
