@@ -60,6 +60,12 @@ func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
 	return c, nil
 }
 
+// CheckConfigMap returns the mistakes of the ConfigMap, without those of the token.
+func CheckConfigMap(cm *corev1.ConfigMap) error {
+	_, errs := parseConfigMap(cm)
+	return errors.Join(errs...)
+}
+
 // parseConfigMap parses everything except the token, which not every process may
 // read.
 func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {

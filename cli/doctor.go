@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
@@ -95,12 +96,15 @@ func (c *clients) settings(ctx context.Context, in *diagnosis.Installation) erro
 	for _, s := range []struct {
 		configMap, key string
 		value          *string
-	}{{"config-altershield", "base-url", &in.Server}, {"config-permission", "centre-url", &in.Centre}} {
+	}{{altershield.ConfigMapName, "base-url", &in.Server}, {"config-permission", "centre-url", &in.Centre}} {
 		config, err := c.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, s.configMap, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read ConfigMap %s: %w", s.configMap, err)
 		}
 		*s.value = config.Data[s.key]
+		if s.configMap == altershield.ConfigMapName {
+			in.ServerInvalid = altershield.CheckConfigMap(config)
+		}
 	}
 	return nil
 }

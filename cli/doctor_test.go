@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,19 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
+
+func TestDoctorReadsTheMistakesInTheSettingsOfTheServer(t *testing.T) {
+	for key, data := range map[string]map[string]string{
+		"total-deadline": {"base-url": "http://server", "total-deadline": "x"},
+		"base_url":       {"base_url": "http://server"},
+	} {
+		kube := kubefake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "config-altershield"}, Data: data})
+		var in diagnosis.Installation
+		if err := (&clients{kube: kube}).settings(t.Context(), &in); err != nil || in.ServerInvalid == nil || !strings.Contains(in.ServerInvalid.Error(), key) {
+			t.Errorf("%s: %v, mistakes %v", key, err, in.ServerInvalid)
+		}
+	}
+}
 
 func TestDoctorReadsTheAddressesOfTheServerAndTheCentre(t *testing.T) {
 	config := func(name, key, value string) *corev1.ConfigMap {

@@ -59,6 +59,8 @@ type Installation struct {
 	Broker bool
 	// Server is the address of the AlterShield server; empty if none is configured.
 	Server string
+	// ServerInvalid has the mistakes in the settings of the server; nil if there are none.
+	ServerInvalid error
 	// Centre is the address of the permission centre; empty if the setting is missing.
 	Centre string
 	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
@@ -220,7 +222,11 @@ func (in Installation) examineChange() []Check {
 		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo"}
 	}
 	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
-	if in.Server == "" {
+	switch {
+	case in.ServerInvalid != nil:
+		server = Check{server.Name, ResultFail, "the settings are invalid, so no call is made: " + strings.ReplaceAll(in.ServerInvalid.Error(), "\n", "; "),
+			"correct ConfigMap config-altershield: kubectl -n altershieldoperator-system edit configmap config-altershield"}
+	case in.Server == "":
 		server = Check{server.Name, ResultInfo, "none is configured: batches without another judge (a MetricCheck, or a judge of your own) are unjudged, and the setting no-verdict decides", "docs/change/altershield.md"}
 	}
 	return []Check{broker, server}

@@ -1,6 +1,7 @@
 package diagnosis_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,11 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"a function is not Ready": {func(in *diagnosis.Installation) {
 			in.ReadyConditions["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
-		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
+		"there is no Broker": {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
+		"settings of the server": {func(in *diagnosis.Installation) {
+			in.ServerInvalid = errors.New("config-altershield base_url: unknown")
+		},
+			map[string]string{"change: AlterShield server": "config-altershield base_url: unknown"}},
 		"no server is no fault": {func(in *diagnosis.Installation) { in.Server = "" }, nil},
 		"OpenKruise denies budgets": {func(in *diagnosis.Installation) {
 			in.Validating = configurations{configuration(kruise, openKruiseWebhook())}
