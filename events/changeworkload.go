@@ -49,6 +49,10 @@ type ChangeWorkload struct {
 	Workload  Workload  `json:"workload"`
 	Version   string    `json:"version"`
 	Attempt   int64     `json:"attempt"`
+	// OrderID and AppName are those of the ChangeWorkload, so that the event can be reported to the
+	// server after its deletion. Events of earlier versions do not have them.
+	OrderID string `json:"orderId,omitempty"`
+	AppName string `json:"appName,omitempty"`
 	// Status is the state; empty means Init.
 	Status v1alpha1.ReleasePhase `json:"status,omitempty"`
 	// EntryTimeUnix is when the release entered Status, in seconds. Required for
@@ -102,6 +106,8 @@ func (d ChangeWorkload) Validate() error {
 	d.Workload.check(&c)
 	c.version(d.Version)
 	c.attempt(d.Attempt)
+	c.optional("orderId", d.OrderID, maxOrderID)
+	c.optional("appName", d.AppName, maxName)
 	c.optional("status", string(d.Status), maxShortText)
 	switch d.Verb {
 	case VerbSucceeded, VerbSuspended, VerbFailed:

@@ -18,6 +18,7 @@ import (
 const (
 	maxUID       = 128
 	maxOrderID   = 128
+	maxName      = 253 // of an object
 	maxNodeID    = 128
 	maxShortText = 63 // a phase, a verdict
 	maxReason    = 128

@@ -170,6 +170,8 @@ func changeWorkload(verb Verb) ChangeWorkload {
 		Workload:      deployment(),
 		Version:       version,
 		Attempt:       3,
+		OrderID:       "demo/default/Deployment/sleep/" + version + "/3",
+		AppName:       "sleep",
 		Status:        v1alpha1.ReleaseSuspend,
 		EntryTimeUnix: 1_767_323_045,
 		Reason:        v1alpha1.ReasonCheckFailed,

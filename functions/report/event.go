@@ -20,6 +20,9 @@ type report struct {
 	// release among those of the same name.
 	uid     types.UID
 	attempt int64
+	// orderID and appName are those of the release; empty if the event does not have them.
+	orderID, appName string
+	workload         events.Workload
 	// summary is the end of the title, after the workload.
 	summary string
 	// id is the id of the event, so that a fact is recorded once.
@@ -32,7 +35,7 @@ func parse(e event.Event) (report, error) {
 		d, err := events.ParsePodFinished(e)
 		return report{
 			namespace: d.Namespace, changeWorkload: v1alpha1.ChangeWorkloadName(d.Workload.Name, d.Version),
-			ofPod: true, attempt: d.Attempt, summary: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
+			ofPod: true, attempt: d.Attempt, workload: d.Workload, summary: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
 		}, err
 	}
 	d, err := events.ParseChangeWorkload(e)
@@ -42,6 +45,7 @@ func parse(e event.Event) (report, error) {
 	}
 	return report{
 		namespace: d.Namespace, changeWorkload: d.Name, uid: d.UID, attempt: d.Attempt,
+		orderID: d.OrderID, appName: d.AppName, workload: d.Workload,
 		summary: summary, id: e.ID(), data: d,
 	}, err
 }
@@ -51,13 +55,13 @@ func (r report) matches(w *v1alpha1.ChangeWorkload) bool {
 	return r.attempt == w.Spec.Attempt && (r.uid == "" || r.uid == w.UID)
 }
 
-func (r report) submitEvent(w *v1alpha1.ChangeWorkload) altershield.SubmitEvent {
-	name := w.Namespace + "/" + w.Spec.WorkloadRef.Name
+func (r report) submitEvent() altershield.SubmitEvent {
+	name := r.namespace + "/" + r.workload.Name
 	return altershield.SubmitEvent{
-		OrderID:  altershield.EventOrderID(w.Spec.OrderID, r.id),
-		Title:    fmt.Sprintf("%s %s: %s", w.Spec.WorkloadRef.Kind, name, r.summary),
-		Apps:     []string{w.Spec.AppName},
-		Contents: []altershield.Content{{Type: w.Spec.WorkloadRef.Kind, Name: name}},
+		OrderID:  altershield.EventOrderID(r.orderID, r.id),
+		Title:    fmt.Sprintf("%s %s: %s", r.workload.Kind, name, r.summary),
+		Apps:     []string{r.appName},
+		Contents: []altershield.Content{{Type: r.workload.Kind, Name: name}},
 		Params:   r.data,
 	}
 }

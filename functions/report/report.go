@@ -53,19 +53,22 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil || server == nil {
 		return err
 	}
-	release, err := f.release(ctx, r)
-	if apierrors.IsNotFound(err) {
+	if r.attempt == 0 { // a baseline
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if !r.matches(release) || release.Spec.Attempt == 0 {
-		return nil
+	if r.orderID == "" {
+		release, err := f.release(ctx, r)
+		if apierrors.IsNotFound(err) || err == nil && !r.matches(release) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.orderID, r.appName = release.Spec.OrderID, release.Spec.AppName
 	}
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = server.SubmitEvent(calling, r.submitEvent(release))
+	_, err = server.SubmitEvent(calling, r.submitEvent())
 	if err != nil {
 		logging.FromContext(ctx).Warnw("Could not submit a report to the server", "error", err)
 	}
@@ -73,8 +76,8 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-// release reads the release of an event. For an event about a pod the cached
-// release suffices; an event about the release reports a change of its state.
+// release reads the release of an event without its order. For an event about a pod the cached
+// release suffices; an event of an earlier version reports a change of the release's state.
 func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkload, error) {
 	if r.ofPod {
 		release, cached, err := f.releases.Recent(ctx, r.namespace, r.changeWorkload)

@@ -76,6 +76,23 @@ func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
 	}
 }
 
+func TestAChangeOfAReleaseIsReportedAfterItsReleaseWasDeleted(t *testing.T) {
+	c := ft.New(t)
+	server := ft.NewServerDouble(t, c, "")
+	d := suspended()
+	d.OrderID, d.AppName = ft.OrderID, "shop"
+	e := eventOf(t, d)
+	if err := newFunction(t, c, server.Clients)(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if orders := server.Orders(); len(orders) != 1 || orders[0].Order != altershield.EventOrderID(ft.OrderID, e.ID()) {
+		t.Errorf("reports are %+v", orders)
+	}
+	if n := c.Gets("changeworkloads"); n != 0 {
+		t.Errorf("%d reads of a release whose order is in the event", n)
+	}
+}
+
 func TestEventsOfOtherReleasesAndBaselinesAreNotReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		release *v1alpha1.ChangeWorkload

@@ -121,7 +121,7 @@ func dataOf(c *v1alpha1.ChangeWorkload, verb events.Verb) events.ChangeWorkload 
 		Workload: events.Workload{
 			APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name,
 		},
-		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
+		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, OrderID: c.Spec.OrderID, AppName: c.Spec.AppName, Status: c.Status.Phase,
 		EntryTimeUnix: c.Status.EntryTimeUnix, Counts: c.Status.Counts,
 	}
 }

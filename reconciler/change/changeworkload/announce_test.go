@@ -55,6 +55,14 @@ func TestAChangeOfStateIsAnnouncedWithTheWriteOfTheState(t *testing.T) {
 	}
 }
 
+func TestAnAnnouncementHasTheOrderOfItsRelease(t *testing.T) {
+	c := release(1).ChangeWorkload
+	c.Spec.OrderID, c.Spec.AppName = "order", "shop"
+	if d := announcementData(c, v1alpha1.Announcement{Verb: "suspended"}); d.OrderID != "order" || d.AppName != "shop" {
+		t.Errorf("got %+v", d)
+	}
+}
+
 func TestASupersededSuccessKeepsItsCountsWhenItsEventWasAccepted(t *testing.T) {
 	in := release(1, finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.ReleaseRunning))
 	in.ChangeWorkload = written(in)
