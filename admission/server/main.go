@@ -15,12 +15,12 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 	"knative.dev/pkg/webhook"
-	"knative.dev/pkg/webhook/certificates"
 
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/reconciler/certificates"
 )
 
 const defaultPort = 8443
@@ -79,7 +79,7 @@ func (o Options) Controllers(terminating context.Context, port int) (context.Con
 		Port:        port,
 	})
 	injection.Default.RegisterInformerFactory(SecretInformerFactory(o.Secret))
-	constructors := append([]injection.ControllerConstructor{certificates.NewController, o.Webhooks(p)}, o.Others...)
+	constructors := append([]injection.ControllerConstructor{certificates.NewWebhookController, o.Webhooks(p)}, o.Others...)
 	return ctx, append(constructors, p.newServer), p.serving.Wait
 }
 

@@ -62,7 +62,7 @@ func (a Authority) Renew(now time.Time) (Authority, bool, error) {
 	var err error
 	switch {
 	case left < replaceBefore && next > left:
-		a = Authority{Current: a.Next, Previous: readable(a.Current.Cert)}
+		a = Authority{Current: a.Next, Previous: Readable(a.Current.Cert)}
 	case left <= 0:
 		a = Authority{}
 		a.Current, err = newCA(now)
@@ -95,12 +95,19 @@ func (a Authority) Issue(names []string, now time.Time) (KeyPair, error) {
 // IsUpToDate reports whether a certificate is valid for the DNS names, is signed by
 // Current, and need not be renewed yet.
 func (a Authority) IsUpToDate(pair KeyPair, names []string, now time.Time) bool {
-	if pair.left(now) < renewBefore {
-		return false
-	}
+	return pair.left(now) >= renewBefore && pair.verifies(a.Current.Cert, names, now)
+}
+
+// Trusts reports whether clients with the bundle of the Authority trust a certificate for the DNS names.
+func (a Authority) Trusts(pair KeyPair, names []string, now time.Time) bool {
+	return pair.verifies(a.Bundle(), names, now)
+}
+
+// verifies reports whether the certificate is valid for the DNS names and signed by one of the CAs.
+func (p KeyPair) verifies(cas []byte, names []string, now time.Time) bool {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.Current.Cert)
-	cert, err := pair.parse()
+	roots.AppendCertsFromPEM(cas)
+	cert, err := p.parse()
 	if err != nil {
 		return false
 	}
@@ -155,9 +162,9 @@ func (p KeyPair) parse() (*x509.Certificate, error) {
 	return pair.Leaf, err
 }
 
-// readable returns a PEM certificate; nil if it is malformed, because a ConfigMap with it
+// Readable returns a PEM certificate; nil if it is malformed, because a ConfigMap with it
 // would be invalid.
-func readable(cert []byte) []byte {
+func Readable(cert []byte) []byte {
 	if !x509.NewCertPool().AppendCertsFromPEM(cert) {
 		return nil
 	}

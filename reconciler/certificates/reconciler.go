@@ -117,16 +117,23 @@ func (r *Reconciler) authority(ctx context.Context) (servingcert.Authority, erro
 	if err != nil {
 		return servingcert.Authority{}, err
 	}
-	have := servingcert.Authority{
-		Current: pairOf(secret), Next: servingcert.KeyPair{Cert: secret.Data[nextCert], Key: secret.Data[nextKey]}, Previous: secret.Data[previousCert],
-	}
-	ca, changed, err := have.Renew(r.Clock.Now())
+	ca, changed, err := authorityOf(secret).Renew(r.Clock.Now())
 	if err != nil || !changed {
 		return ca, err
 	}
-	return ca, r.write(ctx, secret, map[string][]byte{
+	return ca, write(ctx, r.Client, secret, dataOf(ca))
+}
+
+func authorityOf(secret *corev1.Secret) servingcert.Authority {
+	return servingcert.Authority{
+		Current: pairOf(secret), Next: servingcert.KeyPair{Cert: secret.Data[nextCert], Key: secret.Data[nextKey]}, Previous: secret.Data[previousCert],
+	}
+}
+
+func dataOf(ca servingcert.Authority) map[string][]byte {
+	return map[string][]byte{
 		corev1.TLSCertKey: ca.Current.Cert, corev1.TLSPrivateKeyKey: ca.Current.Key, nextCert: ca.Next.Cert, nextKey: ca.Next.Key, previousCert: ca.Previous,
-	})
+	}
 }
 
 // publish writes the certificates that clients trust.
@@ -154,7 +161,7 @@ func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, servic
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, secret, map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key})
+	return write(ctx, r.Client, secret, map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key})
 }
 
 // names returns the DNS names of a Service. localhost is for kubectl port-forward.
@@ -178,11 +185,11 @@ func (c ServingCerts) missing(kind, name string, err error) error {
 	return fmt.Errorf("get %s %s: %w", kind, name, err)
 }
 
-func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
+func write(ctx context.Context, client corev1client.SecretsGetter, secret *corev1.Secret, data map[string][]byte) error {
 	maps.DeleteFunc(data, func(_ string, value []byte) bool { return len(value) == 0 })
 	secret = secret.DeepCopy()
 	secret.Data = data
-	if _, err := r.Client.Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+	if _, err := client.Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write Secret %s: %w", secret.Name, err)
 	}
 	logging.FromContext(ctx).Infow("wrote certificates", "secret", secret.Name)

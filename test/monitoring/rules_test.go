@@ -97,8 +97,6 @@ var examples = map[string]example{
 	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_report_pages_total{cluster="a",result="held"}`, "0+1" + hours, "3x29 stale 3" + hours, `cluster="a", result="held"`},
 	// The test begins at the time 0.
 	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hours, "700000+0" + hours, `process="permission-centre"`},
-	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hours, "60000+0" + hours,
-		`process="protection-webhook"`},
 	"ReleasesUnjudged of orders": {`breakwater_orders_unjudged_total{policy="Pass"}`, "0+1" + hours, "7x119 stale 7" + hours,
 		`reason="Order"`},
 	"DeadLetters of a new process":               {`breakwater_dead_letters_total{type="a",result="Stored",pod="new"}`, first, "", `type="a"`},
