@@ -25,6 +25,10 @@ import (
 // callTimeout limits the calls of one report. With a cold start, it is within the timeout of the Trigger.
 const callTimeout = 8 * time.Second
 
+// resultReleaseDeleted counts an event that does not have its order and whose release was deleted, so that it
+// cannot be reported.
+const resultReleaseDeleted = "ReleaseDeleted"
+
 type function struct {
 	releases *functions.ReleaseReader
 	server   *functions.ClientSource
@@ -59,6 +63,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if r.orderID == "" {
 		release, err := f.release(ctx, r)
 		if apierrors.IsNotFound(err) || err == nil && !r.matches(release) {
+			logging.FromContext(ctx).Warnw("Could not report an event because its release was deleted",
+				"id", r.id, "changeWorkload", r.namespace+"/"+r.changeWorkload)
+			f.reported.Add(ctx, 1, resultReleaseDeleted)
 			return nil
 		}
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -91,6 +93,52 @@ func TestAChangeOfAReleaseIsReportedAfterItsReleaseWasDeleted(t *testing.T) {
 	if n := c.Gets("changeworkloads"); n != 0 {
 		t.Errorf("%d reads of a release whose order is in the event", n)
 	}
+}
+
+func TestAnEventWithoutItsOrderIsCountedIfItsReleaseWasDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster *ft.Cluster
+		data    events.Data
+		want    map[string]int64
+	}{
+		"pod":                               {ft.New(t), finished(1), map[string]int64{"ReleaseDeleted": 1}},
+		"change of an earlier version":      {ft.New(t), suspended(), map[string]int64{"ReleaseDeleted": 1}},
+		"pod, and the release was replaced": {ft.New(t, ft.NewRelease()), finished(2), map[string]int64{"ReleaseDeleted": 1}},
+		"pod of a baseline":                 {ft.New(t), finished(0), map[string]int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader, server := sdkmetric.NewManualReader(), ft.NewServerDouble(t, tc.cluster, "")
+			f := report.New(tc.cluster.Change, server.Clients, ft.EventKeys(), clocktesting.NewFakePassiveClock(ft.Now()),
+				sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+			if err := f(t.Context(), eventOf(t, tc.data)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, resultsOf(t, reader)); diff != "" {
+				t.Errorf("-want +got: %s", diff)
+			}
+		})
+	}
+}
+
+// resultsOf returns the counted reports by result.
+func resultsOf(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_reports_total" {
+				for _, p := range sum.DataPoints {
+					result, _ := p.Attributes.Value("result")
+					counts[result.AsString()] += p.Value
+				}
+			}
+		}
+	}
+	return counts
 }
 
 func TestEventsOfOtherReleasesAndBaselinesAreNotReported(t *testing.T) {
