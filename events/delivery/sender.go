@@ -22,10 +22,9 @@ import (
 
 // Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is the length of the queue of wake-ups, and of the queue of other events. Default
-	// 1000.
+	// QueueLength is the length of each queue except that of pod.finished events. Default 1000.
 	QueueLength int
-	// Workers is the number of workers of each of these two queues. A worker sends one event at a
+	// Workers is the number of workers of each of these queues. A worker sends one event at a
 	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
 	// more workers are needed than the rate suggests. Default 16.
 	Workers int
