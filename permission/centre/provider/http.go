@@ -3,12 +3,15 @@ package provider
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -114,14 +117,16 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 	if secret != "" {
 		r.Header.Set("Authorization", "Bearer "+secret)
 	}
-	response, err := c.http.Do(r)
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
+	response, err := c.http.Do(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	if err != nil {
-		return failedCall(err)
+		return failedCall(err, sent.Load())
 	}
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize))
 	if err != nil {
-		return failedCall(err)
+		return failedCall(err, true)
 	}
 	return compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
 }
@@ -145,17 +150,17 @@ func (c *httpClient) sameRequest(ctx context.Context, call Call, other map[strin
 }
 
 // failedCall classifies an error without quoting it: the error may contain the
-// URL with its parameters.
-func failedCall(err error) Result {
-	var network *net.OpError
-	dialing := errors.As(err, &network) && network.Op == "dial"
+// URL with its parameters. sent: there was a connection, after the TLS handshake.
+func failedCall(err error, sent bool) Result {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, ErrNotAllowed):
-		return failed(ReasonHostNotAllowed, "the provider's host resolves or redirects to an address that the centre must not connect to", !dialing)
+		return failed(ReasonHostNotAllowed, "the provider's host resolves or redirects to an address that the centre must not connect to", sent)
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return failed(ReasonProviderMisconfigured, "the certificate of the provider is not trusted: it must have the host of the endpoint, and the centre's image must have its authority", sent)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return failed(ReasonProviderTimeout, "the provider did not answer in time", !dialing)
-	case dialing:
+		return failed(ReasonProviderTimeout, "the provider did not answer in time", sent)
+	case !sent:
 		return failed(ReasonProviderUnreachable, "cannot connect to the provider", false)
 	default:
 		return failed(ReasonProviderUnreachable, "the connection to the provider was lost", true)

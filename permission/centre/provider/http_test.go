@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -227,6 +228,31 @@ func TestACallToAHangingOrUnreachableProviderFails(t *testing.T) {
 	unreachable := newClientOf(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://127.0.0.1:1", TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
 	if r := unreachable.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderUnreachable || r.Sent {
 		t.Errorf("unreachable provider: %+v", r)
+	}
+}
+
+// Nothing was granted without a connection, so nothing can leak.
+func TestACallWhoseTLSHandshakeFailsIsNotSent(t *testing.T) {
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(untrusted.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	hanging, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hanging.Close() })
+	for name, tc := range map[string]struct{ address, reason, message string }{
+		"an untrusted certificate": {untrusted.Listener.Addr().String(), ReasonProviderMisconfigured, "the certificate of the provider is not trusted"},
+		"a server without TLS":     {plain.Listener.Addr().String(), ReasonProviderUnreachable, "cannot connect to the provider"},
+		"a server without answer":  {hanging.Addr().String(), ReasonProviderTimeout, "the provider did not answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClientOf(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "https://" + tc.address, TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
+			if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != tc.reason || !strings.HasPrefix(r.Message, tc.message) || r.Sent {
+				t.Errorf("got %+v, want %s, %s", r, tc.reason, tc.message)
+			}
+		})
 	}
 }
 
