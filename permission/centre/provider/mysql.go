@@ -98,7 +98,7 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(8) // the caller bounds the calls in progress
 	db.SetConnMaxIdleTime(time.Minute)
 	return &mysqlClient{provider: p, db: db}, nil
 }

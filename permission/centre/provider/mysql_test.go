@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -180,6 +181,45 @@ func strip(client net.Conn, address string) {
 	}
 	go func() { _, _ = io.Copy(server, client) }()
 	_, _ = io.Copy(client, server)
+}
+
+// Otherwise the wait for a connection of the centre counts as a timeout of the database.
+func TestConcurrentCallsOfADatabaseDoNotShareConnections(t *testing.T) {
+	const calls = 32
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	client, err := factory(t).New(api.Provider{Type: api.ProviderMySQL, Endpoint: listener.Addr().String(), CredentialsRef: "db", TimeoutSeconds: 5, MySQL: &api.MySQLCall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			client.Call(t.Context(), Call{Op: Revoke, IPs: []string{"127.0.0.2"}, Parameters: map[string]string{"user": "app"}})
+		})
+	}
+	go func() { // the server answers nobody
+		all.Wait()
+		_ = listener.Close()
+	}()
+	var connections []net.Conn
+	for len(connections) < calls {
+		c, err := listener.Accept()
+		if err != nil {
+			break
+		}
+		connections = append(connections, c)
+	}
+	if len(connections) < calls {
+		t.Errorf("%d connections for %d concurrent calls", len(connections), calls)
+	}
+	for _, c := range connections {
+		_ = c.Close()
+	}
+	all.Wait()
 }
 
 func TestAnInvalidTLSOfMySQLIsRejected(t *testing.T) {
