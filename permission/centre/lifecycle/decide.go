@@ -36,13 +36,16 @@ type Input struct {
 	CanRevoke, NodeScoped bool
 	// Overlap describes the grants of other applications with the same revocation key at the same
 	// addresses. UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
-	// CoveredInCluster or CoveredByPod: the revocation of the grant of that pod, or of another
-	// permission set of this pod, also removes this grant completely. UsedByOtherClusterName: the cluster
+	// CoveredInCluster or CoveredByPod: the grant of that pod, or of another permission set of this pod, includes
+	// this grant, and its revocation also removes this grant. UsedByOtherClusterName: the cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
 	store.Overlap
 	// ExclusiveCallPossible: a call to the provider for another permission with the same
 	// revocation key may be in progress, and that call removes all other permissions.
 	ExclusiveCallPossible bool
+	// RevocationBegins: this is the first step of the revocation. A pod that ends may not have revoked its other
+	// permission sets yet.
+	RevocationBegins bool
 }
 
 // Decision is the next step: a call, a wait or a new state.
@@ -110,13 +113,16 @@ func decideRevoke(in Input) Decision {
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
+	case in.GrantedToPod && in.RevocationBegins:
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs a part of this grant; the grant is revoked after that of this set"}
 	case in.GrantedToPod:
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
-			Message: "another permission set of this pod needs the same permission for some of the addresses; this grant is revoked after the grant of that set"}
+			Message: "another permission set of this pod needs the same permission for some of the addresses, or the same user of the database; " +
+				"this grant is revoked after the grant of that set"}
 	case in.UsedByOtherPod:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
-			Message: "another pod has this address and the same permission; this leaked grant is revoked together with the grant of that pod"}
+			Message: "another pod has this address and the same permission, or the same user of the database; this leaked grant is revoked together with the grant of that pod"}
 	default:
 		return callRevoke(in.State)
 	}

@@ -340,3 +340,69 @@ func TestAPermissionThatMovedToANodeScopedProviderIsGrantedToTheNode(t *testing.
 		})
 	}
 }
+
+// A database drops the user with the last pod or set. Until then, the user keeps the privileges of all of them.
+func TestAGrantOfADatabaseIsNotRevokedBeforeItsPrivileges(t *testing.T) {
+	parameters := func(database, table, privileges string) map[string]string {
+		return map[string]string{"user": "app", "database": database, "table": table, "privileges": privileges}
+	}
+	before := parameters("shop", "", "SELECT,DELETE")
+	for name, tc := range map[string]struct {
+		last map[string]string
+		want api.State
+	}{
+		"the same privileges": {parameters("shop", "*", "delete, select"), api.Revoked},
+		"more privileges":     {parameters("shop", "", "SELECT,DELETE,INSERT"), api.Revoked},
+		"fewer privileges":    {parameters("shop", "", "SELECT"), api.Leaked},
+		"another database":    {parameters("stock", "", "SELECT,DELETE"), api.Leaked},
+		"another table":       {parameters("shop", "orders", "SELECT,DELETE"), api.Leaked},
+	} {
+		for of, pods := range map[string][]string{"another pod of the node": {"first", "last"}, "another set of the pod": {"pod", "pod"}} {
+			t.Run(name+" of "+of, func(t *testing.T) {
+				f := newSetsFixture(t, provider.Done)
+				f.updateProvider(func(p *api.Provider) { p.Type, p.NodeScoped = api.ProviderMySQL, true })
+				request := func(i int, parameters map[string]string) string {
+					updateObject(t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Parameters = parameters })
+					r := nodeRequest("c1", pods[i])
+					r.Set = []string{"web", "jobs"}[i]
+					id := f.requestFor(r)
+					f.run()
+					return id
+				}
+				first, last := request(0, before), request(1, tc.last)
+				if state := f.revoke(first); state != tc.want || slices.Contains(f.provider.calls, provider.Revoke) {
+					t.Errorf("the first grant is %s after calls %v, want %s", state, f.provider.calls, tc.want)
+				}
+				if state := f.revoke(last); state != api.Revoked || !slices.Contains(f.provider.calls, provider.Revoke) {
+					t.Errorf("the last grant is %s after calls %v", state, f.provider.calls)
+				}
+				f.clock.Step(time.Hour)
+				f.run()
+				if state := f.state(first); state != api.Revoked {
+					t.Errorf("the first grant is %s after the last one, want Revoked", state)
+				}
+			})
+		}
+	}
+}
+
+// A pod that ends revokes its sets one after the other.
+func TestTheSetsOfAPodThatEndsDoNotLeakBecauseOfOneAnother(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.Type = api.ProviderMySQL })
+	web := f.request("web")
+	updateObject(t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Parameters = map[string]string{"database": "stock"} })
+	jobs := f.request("jobs")
+	for _, id := range []string{web, jobs} {
+		if _, _, _, err := f.Revoke(t.Context(), id, "controller"); err != nil {
+			t.Fatal(err)
+		}
+		if runNext(t, f.Engine, f.clock.Now()); f.state(id) == api.Leaked {
+			t.Errorf("application %s is Leaked", id)
+		}
+	}
+	f.run()
+	if f.state(web) != api.Revoked || f.state(jobs) != api.Revoked {
+		t.Errorf("the sets are %s and %s, want Revoked", f.state(web), f.state(jobs))
+	}
+}

@@ -227,7 +227,8 @@ func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 			continue
 		}
 		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
-		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, a.Grant.Parameters), !elsewhere)
+		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, a.Grant.Parameters),
+			!elsewhere && provider.Includes(s.provider, a.Grant.Parameters, g.Parameters))
 	}
 	return o
 }
@@ -301,5 +302,6 @@ func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
 		NodeScoped: p.NodeScoped, Overlap: o,
 		// While one is granted, no other call is exclusive.
+		RevocationBegins:      g.Reason == ReasonRevocationRequested,
 		ExclusiveCallPossible: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOtherPod) && !o.Granted}
 }

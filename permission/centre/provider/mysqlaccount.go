@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -49,10 +50,7 @@ func checkMySQLParameters(p api.Provider, parameters map[string]string) error {
 
 // newAccount validates parameters; errors begin with the name of the parameter.
 func newAccount(p api.Provider, parameters map[string]string) (account, error) {
-	a := account{user: parameters["user"], hash: parameters["passwordHash"], database: parameters["database"], table: parameters["table"]}
-	if a.table == "" {
-		a.table = "*"
-	}
+	a := account{user: parameters["user"], hash: parameters["passwordHash"], database: parameters["database"], table: tableOf(parameters)}
 	switch {
 	case !userName.MatchString(a.user):
 		return a, fmt.Errorf("user: must have 1 to 32 characters of letters, digits, _ . -")
@@ -67,14 +65,22 @@ func newAccount(p api.Provider, parameters map[string]string) (account, error) {
 	case a.table != "*" && !databaseName.MatchString(a.table):
 		return a, fmt.Errorf("table: must be * or 1 to 64 characters of letters, digits, _ $ -")
 	}
-	for word := range strings.SplitSeq(parameters["privileges"], ",") {
-		word = strings.ToUpper(strings.Join(strings.Fields(word), " "))
+	for _, word := range privilegesOf(parameters) {
 		if !slices.Contains(p.MySQL.Privileges, word) {
 			return a, fmt.Errorf("privileges: %q is not allowed by provider %q; allowed: %s", word, p.Name, strings.Join(p.MySQL.Privileges, ", "))
 		}
 		a.privileges = append(a.privileges, word)
 	}
 	return a, nil
+}
+
+func tableOf(parameters map[string]string) string { return cmp.Or(parameters["table"], "*") }
+
+func privilegesOf(parameters map[string]string) (privileges []string) {
+	for word := range strings.SplitSeq(parameters["privileges"], ",") {
+		privileges = append(privileges, strings.ToUpper(strings.Join(strings.Fields(word), " ")))
+	}
+	return privileges
 }
 
 func matchesAny(patterns []string, name string) bool {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -126,6 +127,17 @@ func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke Call, oth
 	}
 	h, ok := c.(*httpClient)
 	return ok && h.sameRequest(ctx, revoke, other)
+}
+
+// Includes reports whether a grant, at one address and with the same revocation key, allows all that another
+// one allows. The privileges of all grants of a database user are added.
+func Includes(p api.Provider, parameters, other map[string]string) bool {
+	if p.Type != api.ProviderMySQL {
+		return true
+	}
+	privileges := privilegesOf(parameters)
+	return parameters["database"] == other["database"] && tableOf(parameters) == tableOf(other) &&
+		!slices.ContainsFunc(privilegesOf(other), func(word string) bool { return !slices.Contains(privileges, word) })
 }
 
 // Check validates a permission's parameters. An error begins with the parameter.

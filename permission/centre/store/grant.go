@@ -136,8 +136,8 @@ type Overlap struct {
 	GrantedToPod, CalledByPod bool
 	// UsedInCluster: another pod of the same cluster may use one of these grants.
 	UsedInCluster bool
-	// CoveredInCluster and CoveredByPod: a grant of UsedInCluster, or of GrantedToPod, is for all
-	// addresses of this grant. So its revocation also removes this grant completely.
+	// CoveredInCluster and CoveredByPod: a grant of UsedInCluster, or of GrantedToPod, includes this grant: it
+	// is for all its addresses, and allows all that this grant allows. Its revocation also removes this grant.
 	CoveredInCluster, CoveredByPod bool
 	// UsedByOtherClusterName: a pod with the same UID under another cluster name may use one. It is
 	// treated as another pod, because a revocation under this cluster name does not revoke it.
@@ -198,7 +198,7 @@ func (a GrantAt) SameRevocationKey(g Grant) bool {
 }
 
 // Add adds a grant of another application that has the same revocation key. removed: the revocation of
-// the grant would remove it, too. covers: it is for all addresses of the grant.
+// the grant would remove it, too. covers: it includes the grant.
 func (o *Overlap) Add(a GrantAt, cluster, podUID string, removed, covers bool) {
 	state, inProgress := a.Grant.State, a.Grant.RunID != ""
 	o.Revoking = o.Revoking || state == api.Revoking || inProgress && a.RevokeRequested
