@@ -43,7 +43,15 @@ func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before st
 				return errStaleStep
 			}
 			before := t.grants[s.ordinal]
-			return t.endStep(before, next(t, before))
+			if err := t.endStep(before, next(t, before)); err != nil || t.grants[s.ordinal].State != api.Revoked {
+				return err
+			}
+			for _, leak := range s.leaks {
+				if err := t.RetryLeak(leak, t.now); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		// Without its result, the call would be repeated.
 		if !store.LockTimeout(err) || ctx.Err() != nil {

@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
@@ -74,5 +75,37 @@ func TestLeaksBecomeDueInParts(t *testing.T) {
 	f.run()
 	if due := schedule(); due != 50 {
 		t.Errorf("%d leaks are due after the first 100, want 50", due)
+	}
+}
+
+// Otherwise the leak is reported for up to an hour, also at the next pod with the address.
+func TestALeakIsRevokedWithTheGrantOfTheOtherPod(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	request := func(uid string) string {
+		return f.requestFor(api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: uid, PodUID: uid, PodIPs: []string{"10.0.0.1"}, Set: "web"})
+	}
+	first := request("first")
+	f.run()
+	f.provider.outcome = provider.Failed // with one call, the grant is Leaked
+	f.revokePod("first")
+	if !runNext(t, f.Engine, f.clock.Now()) || f.state(first) != api.Leaked {
+		t.Fatalf("the application is %s, want Leaked", f.state(first))
+	}
+	f.provider.outcome = provider.Done
+	second := request("second")
+	for range 9 { // the grant of the second pod, and retries of the leak
+		if !runNext(t, f.Engine, f.clock.Now().Add(2*time.Hour)) {
+			t.Fatal("no step is due")
+		}
+	}
+	if f.state(first) != api.Leaked || f.state(second) != api.Granted {
+		t.Fatalf("the first application is %s, the second %s", f.state(first), f.state(second))
+	}
+	f.revokePod("second")
+	for until := f.clock.Now().Add(5 * time.Second); runNext(t, f.Engine, until); {
+		continue
+	}
+	if f.state(first) != api.Revoked || f.state(second) != api.Revoked {
+		t.Errorf("the first application is %s, the second %s, want Revoked", f.state(first), f.state(second))
 	}
 }

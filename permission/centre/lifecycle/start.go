@@ -47,6 +47,8 @@ type step struct {
 	maybeGranted bool
 	nodeScoped   bool
 	retry        api.Retry
+	// leaks are Leaked grants that waited for a revocation; they are retried after it.
+	leaks []store.DueStep
 }
 
 // brokenStep is a step that cannot be started.
@@ -282,7 +284,7 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 		}
 		s.runID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newRunID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
 		s.callBy = s.slot.Add(maxCallDelay)
-		s.call = t.call(g, p, d.Call)
+		s.call, s.leaks = t.call(g, p, d.Call), others.Leaks
 		s.call.Exclusive = t.exclusive(g, others)
 		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}

@@ -77,6 +77,14 @@ func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
 	return err
 }
 
+// RetryLeak makes the retry of a Leaked grant due now, if it is scheduled later. It does nothing if another
+// transaction has locked the application.
+func (t Tx) RetryLeak(leak DueStep, now time.Time) error {
+	_, err := t.exec(`UPDATE grants SET due = ? WHERE application IN (SELECT a.id FROM applications a WHERE a.id = ?`+t.dialect.skipLocked+`)
+		AND ordinal = ? AND state = 'Leaked' AND lease = '' AND due > ?`, micros(now), leak.Application, leak.Ordinal, micros(now))
+	return err
+}
+
 // OverdueGrants lists grants of a provider that wait for a call in an attempt that
 // began before a time.
 func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Grant, error) {
