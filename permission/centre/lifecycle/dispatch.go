@@ -82,19 +82,23 @@ func (e *Engine) Run(ctx context.Context, drain time.Duration) {
 	}
 }
 
-// dispatchLoop starts the dispatch of each provider when a step of it is due, until startCtx ends. It also makes leaks due
-// every leakInterval.
+// dispatchLoop starts the dispatch of each provider when a step of it is due, until startCtx ends. It also makes leaks, and steps
+// that wait because the clock was ahead, due every leakInterval.
 func (d *dispatcher) dispatchLoop() {
 	interval := pollInterval
 	if !d.Store.Shared() {
 		interval = localPollInterval
 	}
-	var leaks time.Time // when leaks are made due again
+	var leaks, latest time.Time // when leaks are made due again, and the latest time of the clock
 	for d.startCtx.Err() == nil {
 		if now := d.Clock.Now(); !now.Before(leaks) {
 			leaks = now.Add(leakInterval)
 			if err := d.ScheduleLeaks(d.startCtx); err != nil && d.startCtx.Err() == nil {
 				d.Log.Error("could not schedule the revocation of leaked grants", "error", err)
+			}
+			var err error
+			if latest, err = d.ResumeAfterClockSetBack(d.startCtx, latest); err != nil && d.startCtx.Err() == nil {
+				d.Log.Error("could not make steps due that wait because the clock was ahead", "error", err)
 			}
 		}
 		wait := interval

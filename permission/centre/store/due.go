@@ -77,6 +77,16 @@ func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
 	return err
 }
 
+// ResumeSteps makes the steps due now whose grant has a state that begins after a time, which is in the future. It
+// skips applications that other transactions have locked.
+func (t Tx) ResumeSteps(now, after time.Time) error {
+	_, err := t.exec(`UPDATE grants SET due = ?, since = ? WHERE (application, ordinal) IN (
+		SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
+		WHERE g.provider IN (SELECT name FROM objects WHERE kind = ?) AND g.due > 0 AND g.due > ? AND g.lease = '' AND g.since > ?`+t.dialect.skipLocked+`)`,
+		micros(now), micros(now), KindProvider, micros(now), micros(after))
+	return err
+}
+
 // RetryLeak makes the retry of a Leaked grant due now, if it is scheduled later. It does nothing if another
 // transaction has locked the application.
 func (t Tx) RetryLeak(leak DueStep, now time.Time) error {

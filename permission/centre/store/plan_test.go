@@ -127,6 +127,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"grants of applications":         {"grants", func(v View) error { _, err := v.GrantsOf([]string{"1", "2"}); return err }},
 			"providers of unscheduled leaks": {"grants_unscheduled", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
 			"the leaks to schedule":          {"grants_unscheduled", func(v View) error { return Tx{v}.ScheduleLeaks("p4", now, 100) }},
+			"steps that a clock has delayed": {"grants_due", func(v View) error { return Tx{v}.ResumeSteps(now, now) }},
 			"a leak to retry":                {"applications", func(v View) error { return Tx{v}.RetryLeak(DueStep{Application: "1000"}, now) }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"providers of sets":              {"links", func(v View) error { _, err := v.ProvidersOfSets([]string{"s1", "s2"}); return err }},
