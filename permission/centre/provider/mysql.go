@@ -34,6 +34,7 @@ const (
 	errSpecificDenied  = 1227
 	errNoSuchThread    = 1094
 	errTooManyConnects = 1040
+	errDefiner         = 4006 // MySQL only
 )
 
 // privilege matches the name of a privilege: one or more words in capitals.
@@ -211,6 +212,9 @@ func mysqlFailure(number int, sent bool) Result {
 		return denied("passwordHash is not a valid hash for this server")
 	case errAccessDenied, errDatabaseDenied, errTableDenied, errSpecificDenied:
 		return failed(ReasonCredentialsRejected, "the database rejects the centre's account, or the account must not grant this"+suffix, sent)
+	case errDefiner:
+		return failed(ReasonCredentialsRejected, "the user is the definer of a view, a routine, a trigger or an event: drop it, or give the centre's account the privilege "+
+			"SET_USER_ID (MySQL 8.0) or ALLOW_NONEXISTENT_DEFINER (MySQL 8.2 and later)"+suffix, sent)
 	case errTooManyConnects:
 		return failed(ReasonProviderThrottled, "the database has too many connections"+suffix, sent)
 	default:

@@ -279,6 +279,70 @@ func TestOnlyTheGrantedAddressCanConnect(t *testing.T) {
 	}
 }
 
+// MySQL does not drop a user who is the definer of a view, and a pod may create views.
+func TestAUserWhoCannotBeDroppedCannotConnect(t *testing.T) {
+	_, address, p := mariaDB(t)
+	p.TimeoutSeconds = 1
+	client, err := factory(t).New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := Call{Op: Grant, IPs: []string{"127.0.0.8"}, Parameters: map[string]string{
+		"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}}
+	connected := func() bool { return connectAs(t, address, "127.0.0.8").Ping() == nil }
+	if r := client.Call(t.Context(), call); r.Outcome != Done || !connected() {
+		t.Fatalf("grant: %+v, connected: %t", r, connected())
+	}
+	inside, err := connectAs(t, address, "127.0.0.8").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = inside.Close() }()
+	lock, err := admin(t, address).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A user is dropped from this table, too.
+	if _, err := lock.ExecContext(t.Context(), "LOCK TABLES mysql.db READ"); err != nil {
+		t.Fatal(err)
+	}
+	call.Op = Revoke
+	if r := client.Call(t.Context(), call); r.Outcome != Failed {
+		t.Errorf("revoke: %+v, want Failed", r)
+	}
+	if err := inside.PingContext(t.Context()); err == nil || connected() {
+		t.Errorf("the session: %v; a new one can connect: %t", err, connected())
+	}
+	if _, err := lock.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
+		t.Errorf("revoke again: %+v", r)
+	}
+}
+
+func TestTheErrorAboutADefinerNamesThePrivilege(t *testing.T) {
+	r := failedStatement(&mysql.MySQLError{Number: 4006}, true)
+	if r.Outcome != Failed || r.Reason != ReasonCredentialsRejected || !strings.Contains(r.Message, "ALLOW_NONEXISTENT_DEFINER") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAGrantUnlocksAUserWhoCouldNotBeDropped(t *testing.T) {
+	client, address, _ := mariaDB(t)
+	call := Call{Op: Grant, IPs: []string{"127.0.0.9"}, Parameters: map[string]string{
+		"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}}
+	if _, err := admin(t, address).Exec("CREATE USER 'app'@'127.0.0.9' ACCOUNT LOCK"); err != nil {
+		t.Fatal(err)
+	}
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
+		t.Fatalf("grant: %+v", r)
+	}
+	if err := connectAs(t, address, "127.0.0.9").Ping(); err != nil {
+		t.Errorf("connect: %v", err)
+	}
+}
+
 func TestRevokingOneAddressKeepsSessionsOfAnother(t *testing.T) {
 	client, address, _ := mariaDB(t)
 	call := Call{Op: Grant, IPs: []string{"127.0.0.4", "127.0.0.5"}, Parameters: map[string]string{
