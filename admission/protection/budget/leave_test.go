@@ -64,6 +64,7 @@ func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysDecidedByIt(t *testing.T) {
 	}{
 		"a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"] = "debug" }, true},
 		"made exempt":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }, true},
+		"marked unavailable":           {func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"x"] = "1" }, true},
 		"exempt with another image": {func(p *corev1.Pod) {
 			p.Annotations, p.Spec.Containers[0].Image = map[string]string{v1alpha1.NoProtectAnnotation: "true"}, "web:2"
 		}, true},

@@ -92,10 +92,10 @@ func (e *evaluation) covers(ctx context.Context, scope budget.Scope, p *corev1.P
 }
 
 // leaves decides whether an update takes a pod out of the budget: by its labels, by
-// its controller or by the annotation that exempts it. A pod whose controllers are deleted is
-// out of every budget: its deletion is free.
+// its controller, by the annotation that exempts it or by a label that marks it as unavailable.
+// The deletion of a marked pod is free, and so is that of a pod whose controllers are deleted.
 func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
-	if budget.Exempt(after) {
+	if budget.Exempt(after) || budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels) {
 		return true, nil
 	}
 	tie := budget.ControllerChange{SameController: controllerOf(before) == controllerOf(after), StillCovered: true}
