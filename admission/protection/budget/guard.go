@@ -140,7 +140,7 @@ type budgetRequest struct {
 // evaluateAll applies one budget after the other. The first that denies decides.
 func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
 	for _, b := range budgets {
-		denied := e.evaluate(ctx, b)
+		b, denied := e.evaluate(ctx, b)
 		if denied == nil {
 			continue
 		}
@@ -161,62 +161,64 @@ func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUna
 // meanwhile.
 const maxAttempts = 3
 
-// evaluate applies one budget; nil means that it allows the request.
-func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
+// evaluate applies one budget; a nil answer means that it allows the request. It returns the budget
+// that decided: read from the API server if the one in the cache is outdated.
+func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (*v1alpha1.PodUnavailableBudget, *admission.Answer) {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for range maxAttempts {
 		request, err := e.requestTo(ctx, b, false)
 		if err != nil {
-			return ptr.To(undecided(b, err))
+			return b, ptr.To(undecided(b, err))
 		}
 		if request == nil {
-			return nil
+			return b, nil
 		}
 		request.AdmissionID = e.admissionID
 		if blocked := e.blocked(ctx, request); blocked != nil {
-			return blocked
+			return b, blocked
 		}
 		if e.useRecentCharge(key, b, *request) {
-			return nil
+			return b, nil
 		}
 		if done, err := e.carriedOut(ctx, b, *request); err != nil {
 			e.refund(ctx, budgetRequest{key, *request})
-			return ptr.To(undecided(b, err))
+			return b, ptr.To(undecided(b, err))
 		} else if done {
 			e.decision = DecisionRepeated
-			return nil
+			return b, nil
 		}
 		if reason := e.Controller.StaleReason(); reason != "" {
 			e.refund(ctx, budgetRequest{key, *request})
-			return ptr.To(stale(b, reason))
+			return b, ptr.To(stale(b, reason))
 		}
 		decision, err := e.Commit.Do(ctx, key, *request)
 		switch {
 		case apierrs.IsNotFound(err):
-			return nil
+			return b, nil
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
 				e.addCharge(key, *request) // the controller refunds it if the write has succeeded
 			} else {
 				e.refund(ctx, budgetRequest{key, *request})
 			}
-			return ptr.To(undecided(b, err))
+			return b, ptr.To(undecided(b, err))
 		}
 		if !decision.Admitted {
 			e.refund(ctx, budgetRequest{key, *request})
 		}
 		switch {
 		case decision.Outdated:
-			if b, err = e.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
-				return nil
+			live, err := e.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+			if apierrs.IsNotFound(err) {
+				return b, nil
 			} else if err != nil {
-				return ptr.To(undecided(nil, err))
+				return b, ptr.To(undecided(nil, err))
 			}
-			if terminating(b) {
-				return nil
+			if b = live; terminating(b) {
+				return b, nil
 			}
 		case decision.Unsynced:
-			return ptr.To(unsynced(b))
+			return b, ptr.To(unsynced(b))
 		case decision.Admitted:
 			e.addCharge(key, *request)
 			if !e.dryRun {
@@ -226,12 +228,12 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			if e.decision == DecisionNotCharged {
 				e.decision = DecisionCharged
 			}
-			return nil
+			return b, nil
 		default:
-			return e.deny(ctx, b, decision)
+			return b, e.deny(ctx, b, decision)
 		}
 	}
-	return ptr.To(unsynced(b))
+	return b, ptr.To(unsynced(b))
 }
 
 // deny returns the denial, unless a live read shows that the owners are deleted: the

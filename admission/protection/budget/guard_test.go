@@ -388,7 +388,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 			fx.guard.Recorder = fx.events
 			// The client disconnects between the commit and the answer.
 			ask := evaluation{Guard: fx.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionNotCharged}
-			if denial := ask.evaluate(ctx, newBudget("web", 1, nil)); denial != nil {
+			if _, denial := ask.evaluate(ctx, newBudget("web", 1, nil)); denial != nil {
 				t.Fatal(denial.Response.Result.Message)
 			}
 			cancel()
@@ -472,6 +472,36 @@ func TestADeletionAfterAChangeOfTheBudgetIsNotAllowedByTheFormerLimit(t *testing
 			}
 			if a := fx.ask(t, deletion(t, newPod(nil))); a.Response.Allowed {
 				t.Errorf("got %s", a.Decision)
+			}
+		})
+	}
+}
+
+// The cache of the webhook has the former value of spec.shadow.
+func TestShadowModeIsThatOfTheBudgetThatDenies(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after bool
+		event         string
+	}{
+		"it was begun": {false, true, v1alpha1.ReasonDisruptionWouldBeDenied},
+		"it was ended": {true, false, v1alpha1.ReasonDisruptionDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+				b.Spec.Shadow = tc.before
+			})}, newPod(nil))
+			changed := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+				b.Generation, b.Status.ObservedGeneration, b.ResourceVersion = 2, 2, "2"
+				b.Spec.Shadow = tc.after
+			})
+			if err := fx.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), changed, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			if a := fx.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.after {
+				t.Errorf("allowed %t: %s", a.Response.Allowed, a.Decision)
+			}
+			if e := <-fx.events.Events; !strings.Contains(e, tc.event) {
+				t.Error(e)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (fx *fixture) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	ask := evaluation{Guard: fx.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: fx.guard.References.nextID(), decision: DecisionNotCharged}
-	if denial := ask.evaluate(ctx, fx.budget(t, "web")); denial != nil {
+	if _, denial := ask.evaluate(ctx, fx.budget(t, "web")); denial != nil {
 		t.Fatal(denial.Response.Result.Message)
 	}
 	return func() {
