@@ -2,6 +2,7 @@ package budget
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,9 @@ import (
 type Observed struct {
 	// Pods are the covered pods.
 	Pods []*corev1.Pod
+	// MayBeCovered are pods whose owners could not be read. They do not count as available, and keep
+	// their charges.
+	MayBeCovered []*corev1.Pod
 	// ExistsUncovered reports whether the namespace has a pod, by UID, that the budget
 	// does not cover (anymore).
 	ExistsUncovered func(types.UID) bool
@@ -57,7 +61,7 @@ type Derivation struct {
 // the observed pods and the charges of the webhook.
 func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	pods := map[types.UID]*corev1.Pod{}
-	for _, p := range observed.Pods {
+	for _, p := range slices.Concat(observed.Pods, observed.MayBeCovered) {
 		pods[p.UID] = p
 	}
 	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
@@ -92,12 +96,12 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 			delete(d.Unavailable, name)
 		}
 	}
-	for uid, p := range pods {
+	for _, p := range observed.Pods {
 		if !CountsAsAvailable(p) {
 			continue
 		}
-		_, deleted := d.Deleted[uid]
-		if deleted || ParseEntry(d.Unavailable[p.Name]).UID == uid {
+		_, deleted := d.Deleted[p.UID]
+		if deleted || ParseEntry(d.Unavailable[p.Name]).UID == p.UID {
 			t.Charged++
 		} else {
 			t.Available++

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -29,13 +30,18 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	if err != nil {
 		return observed, t.resync, err
 	}
+	var unread error // why the owners of observed.MayBeCovered are unknown
 	for _, p := range pods {
 		if !scope.MayCover(p) {
 			continue
 		}
 		c, err := t.chain(p)
-		if err != nil {
+		switch {
+		case err != nil && scope.Covers(p, c.above):
 			return observed, t.resync, err
+		case err != nil: // mostly a pod of another workload than the target
+			unread, observed.MayBeCovered = err, append(observed.MayBeCovered, p)
+			continue
 		}
 		// Pods of an application that is being deleted may be deleted at any time
 		// without a decision, so they do not count.
@@ -45,7 +51,11 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		observed.Pods = append(observed.Pods, p)
 		t.count(p, c.owners)
 	}
-	if err := t.target(b.Spec.TargetRef, scope); err != nil {
+	wanted, err := t.target(b.Spec.TargetRef, scope)
+	if err == nil && wanted == nil {
+		err = unread
+	}
+	if err != nil {
 		return observed, t.resync, err
 	}
 	observed.ExistsUncovered = func(uid types.UID) bool {
@@ -53,6 +63,11 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		return slices.ContainsFunc(pods, is) && !slices.ContainsFunc(observed.Pods, is)
 	}
 	observed.Total, observed.UnknownReplicas = t.total()
+	if unread != nil {
+		logging.FromContext(ctx).Warnw("pods whose owners could not be read do not count as available", "error", unread)
+		t.limitResync(owner{})
+		observed.Total = max(observed.Total, *wanted)
+	}
 	observed.Excess = t.excess()
 	return observed, t.resync, nil
 }

@@ -1,14 +1,22 @@
 package budget
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
@@ -28,6 +36,80 @@ func TestTheOwnersOfPodsThatABudgetDoesNotSelectAreNotRead(t *testing.T) {
 	if n := len(w.owners.client.(*dynamicfake.FakeDynamicClient).Actions()); n != 0 {
 		t.Errorf("%d owners are read, want 0", n)
 	}
+}
+
+// The conversion webhook of another workload fails.
+func TestOnlyABudgetThatMayCoverAPodDependsOnItsOwners(t *testing.T) {
+	target := func(apiVersion, kind, name string) func(*v1alpha1.PodUnavailableBudget) {
+		return func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: apiVersion, Kind: kind, Name: name}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*v1alpha1.PodUnavailableBudget)
+		total, allowed int32
+		synced         bool
+	}{
+		"a target that counts its pods":       {target("apps", "Deployment", "web"), 3, 1, true},
+		"a target without pods":               {target("apps", "StatefulSet", "web"), 2, 0, true},
+		"a target that counts groups of pods": {target("example.com", "Game", "web"), 0, 0, false},
+		"a target that does not exist":        {target("apps", "Deployment", "gone"), 0, 0, false},
+		"a target that cannot be read":        {target("apps.kruise.io", "CloneSet", "x"), 0, 0, false},
+		"a selector":                          {nil, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charge := budget.Entry{ResourceVersion: "101", UID: "uid-pod-9", Token: "7"}
+			b := newBudget(tc.change)
+			b.Status.UnavailablePods = map[string]string{"pod-9": charge.String()}
+			w := newFixture(t, b, append(application(3, 3, 3), statefulSet("web", 2, nil), newPod(9, ownedBy(cloneSetKind, "x"), nil))...)
+			w.withOwners(t, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, map[string]scale{"web": {3, 3}})
+			w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "clonesets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrs.NewInternalError(errors.New("conversion webhook failed"))
+			})
+			again, wait := controller.IsRequeueKey(w.ReconcileKind(t.Context(), w.live(t)))
+			s := w.live(t).Status
+			if s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed || s.GetCondition(v1alpha1.BudgetSynced).IsTrue() != tc.synced {
+				t.Errorf("total %d, allowed %d, Synced %+v", s.TotalReplicas, s.UnavailableAllowed, s.GetCondition(v1alpha1.BudgetSynced))
+			}
+			if len(s.UnavailablePods) != 1 {
+				t.Error("the charge of the pod was removed")
+			}
+			if !again || wait != resync {
+				t.Errorf("reconciled again %t after %s", again, wait)
+			}
+		})
+	}
+}
+
+// hanging is a client whose reads end with their context.
+type hanging struct {
+	dynamic.NamespaceableResourceInterface
+}
+
+func (h hanging) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return h
+}
+
+func (h hanging) Namespace(string) dynamic.ResourceInterface { return h }
+
+func (hanging) Get(ctx context.Context, _ string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestOwnersThatCannotBeReadInTimeDelayABudgetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := application(3, 3, 3)
+		for i := range 20 {
+			objects = append(objects, newPod(10+i, ownedBy(cloneSetKind, fmt.Sprint(i)), nil))
+		}
+		w := newFixture(t, targeting("web"), objects...)
+		w.owners.client, w.owners.mapper = hanging{}, newMapper(cloneSetKind)
+		begin := time.Now()
+		if s := w.reconcile(t); s.UnavailableAllowed != 1 || time.Since(begin) > ownerCacheTTL {
+			t.Errorf("allowed %d after %s", s.UnavailableAllowed, time.Since(begin))
+		}
+	})
 }
 
 // A user can edit the references of a pod. The other pods of its controller count as before.

@@ -135,19 +135,31 @@ func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 	}
 }
 
+// ownerAnswer is the cached result of reading an owner.
+type ownerAnswer struct {
+	owner owner
+	err   error
+}
+
 // readCached reads an owner that no informer has, at most once per ownerCacheTTL: its kind is not
-// watched, or its informer does not have it yet.
+// watched, or its informer does not have it yet. If an owner is not read in that time, no owner of
+// its kind is read in the next: mostly the conversion webhook of the kind does not answer.
 func (o *owners) readCached(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
-	if answer, ok := o.cache.Get(key); ok {
-		found := answer.(owner)
-		found.fromCache = true
-		return found, nil
+	for _, k := range []string{key, kind.String()} {
+		if cached, ok := o.cache.Get(k); ok {
+			answer := cached.(ownerAnswer)
+			answer.owner.fromCache = true
+			return answer.owner, answer.err
+		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, ownerCacheTTL)
+	defer cancel()
 	found, err := apidiscovery.Read(o.mapper, func() (owner, error) { return o.read(ctx, kind, version, namespace, name) })
-	if err == nil {
-		o.cache.Set(key, found, ownerCacheTTL)
+	if err != nil && ctx.Err() != nil {
+		key = kind.String()
 	}
+	o.cache.Set(key, ownerAnswer{found, err}, ownerCacheTTL)
 	return found, err
 }
 

@@ -50,7 +50,7 @@ type chain struct {
 var nodeKind = schema.GroupKind{Kind: "Node"}
 
 // chain returns the controllers above a pod. It reads them once for all pods of a
-// controller.
+// controller. With an error it returns the controllers up to the unread one.
 func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 	controller := metav1.GetControllerOfNoCopy(p)
 	if controller == nil {
@@ -66,7 +66,7 @@ func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 		if kind.GroupKind() != nodeKind {
 			c.owners = append(c.owners, o)
 		}
-		c.above = append(c.above, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, TerminatingOrGone: o.terminatingOrGone})
+		c.above = append(c.above, budget.Owner{Group: kind.Group, Kind: kind.Kind, Name: ref.Name, UID: ref.UID, TerminatingOrGone: o.terminatingOrGone})
 		return o.refs, err
 	})
 	if err == nil {
@@ -128,24 +128,28 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 }
 
 // target counts the budget's target even if it has no pods. For a Knative Service these are the
-// Deployments of the Revisions that have traffic.
-func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) error {
+// Deployments of the Revisions that have traffic. It returns the least number of
+// pods that the target wants; nil if that depends on the owners of its pods.
+func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) (wanted *int32, err error) {
 	if ref == nil {
-		return nil
+		return nil, nil
 	}
 	if _, ok := scope.KnativeService(); ok {
-		return t.deployments(scope.RevisionsWithTraffic())
+		return new(int32), t.deployments(scope.RevisionsWithTraffic())
 	}
 	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
 	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.limitResync(o)
 	if _, known := t.known[o.key()]; !known && !o.terminatingOrGone && o.wanted != nil {
 		t.owned[o.key()] = newOwnedPods(o)
 	}
-	return nil
+	if !o.ofPods {
+		return nil, nil
+	}
+	return o.wanted, nil
 }
 
 // total returns the sum of the replicas; an orphan counts as 1. If the replicas of an
