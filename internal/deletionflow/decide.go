@@ -1,7 +1,10 @@
 package deletionflow
 
 import (
+	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionshares"
@@ -64,6 +67,9 @@ func (d *decider) decide(r Request) Decision {
 	}
 	now := deletionwindow.CountTime(d.state, d.local)
 	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}
+	if r.OfNamespace { // counted again if it has grown
+		deletion.UID = types.UID(fmt.Sprintf("%s/%d", r.UID, n))
+	}
 	repeated := d.policy.IsCounted(d.state, now, deletion)
 	if !repeated {
 		decision.Exceeded, decision.RoomTime, decision.OverLimit = d.policy.Exceeded(d.state, d.local, n)

@@ -76,8 +76,9 @@ type PodDeletionFlowControlStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Buckets []DeletionCell `json:"buckets,omitempty"`
-	// Newest are the UIDs of pods and namespaces in the newest cell. A repeated
-	// admission of one of them counts once.
+	// Newest are the UIDs of pods and namespaces in the newest cell, those of
+	// namespaces with a slash and the number of pods. A repeated admission of one of
+	// them counts once.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
