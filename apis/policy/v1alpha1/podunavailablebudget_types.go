@@ -182,7 +182,8 @@ type PodUnavailableBudgetStatus struct {
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is how many pods are wanted: for the target and for each topmost owner of
 	// covered pods its replicas, or the sum of those of the pods' controllers if that is more.
-	// A pod without an owner, or a static pod, counts as 1. If the replicas of an owner are unknown, or may be
+	// Topmost Deployments and StatefulSets whose pod template a selector matches count also
+	// without pods. A pod without an owner, or a static pod, counts as 1. If the replicas of an owner are unknown, or may be
 	// groups of pods, its existing pods count if they are more.
 	TotalReplicas int32 `json:"totalReplicas"`
 	// PodsResourceVersion is the resourceVersion of the pod watch from which the

@@ -110,7 +110,7 @@ func (w affectedBudgets) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudge
 
 // affectedBy returns the budgets whose status a change of a workload of a watched kind may
 // affect: budgets whose target is the workload or an owner above it, and budgets that
-// cover pods below it.
+// cover pods below it or select its pod template.
 func (w affectedBudgets) affectedBy(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{targetKey(namespace, workload.GroupKind, workload.name)}
 	if targets, complete := w.targets(namespace, workload.refs); complete {
@@ -118,11 +118,16 @@ func (w affectedBudgets) affectedBy(workload owner, namespace string) []*v1alpha
 	} else {
 		keys = append(keys, anyTarget(namespace))
 	}
-	found := w.indexed(keys)
+	found := append(w.indexed(keys), w.covering(podOf(workload, namespace))...)
 	for _, p := range w.podsBelow(workload, namespace) {
 		found = append(found, w.covering(p)...)
 	}
 	return found
+}
+
+// podOf returns a pod with the labels that a workload gives its pods.
+func podOf(workload owner, namespace string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: workload.podLabels}}
 }
 
 // ofService returns the budgets whose target is a Knative Service.

@@ -129,6 +129,7 @@ func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
 		"a resync":                    {aDeployment, aDeployment, 0},
 		"the status of a Deployment":  {aDeployment, deployment(func(d *appsv1.Deployment) { d.ResourceVersion, d.Status.ReadyReplicas = "2", 2 }), 0},
 		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), 2},
+		"another label of its pods":   {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Template.Labels = map[string]string{"app": "web"} }), 2},
 		"a terminating Deployment":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), 2},
 		"another of the same name":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.UID = "other" }), 2},
 		"the status of a ReplicaSet":  {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.ResourceVersion, s.Status.ReadyReplicas = "2", 2 }), 0},
@@ -186,6 +187,8 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 	if err := w.index.AddIndexers(controllerIndexers); err != nil {
 		t.Fatal(err)
 	}
+	selected := deploymentOf("idle")
+	selected.Spec.Template.Labels = map[string]string{"app": "app-7"}
 	adopted := replicaSetOf("app-7")
 	adopted.OwnerReferences = controlledBy("Deployment", "gone")
 	for name, tc := range map[string]struct {
@@ -197,6 +200,7 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 		"a Deployment":                     {deploymentOf("app-7"), []string{"app-7", "of-app-7"}, 0},
 		"a ReplicaSet":                     {replicaSetOf("app-7"), []string{"app-7", "of-app-7"}, 0},
 		"a Deployment without pods":        {deploymentOf("idle"), []string{"idle"}, 0},
+		"one that a selector matches":      {selected, []string{"idle", "of-app-7"}, 0},
 		"a ReplicaSet whose owner is gone": {adopted, []string{"app-7", "of-app-7"}, apps},
 		"a workload that no budget covers": {deploymentOf("other"), nil, 0},
 	} {

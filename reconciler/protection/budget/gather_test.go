@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,48 @@ func TestOwnersThatCannotBeReadInTimeDelayABudgetOnce(t *testing.T) {
 			t.Errorf("allowed %d after %s", s.UnavailableAllowed, time.Since(begin))
 		}
 	})
+}
+
+// A pod was evicted, and its StatefulSet cannot create it again.
+func TestASelectedOwnerCountsWhileItHasNoPods(t *testing.T) {
+	web := map[string]string{"app": "web", "zone": "a"}
+	without := func(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+		s := statefulSet("b", 1, nil)
+		s.Spec.Template.Labels = web
+		change(s)
+		return s
+	}
+	deployment := deploymentOf("b")
+	deployment.Spec.Template.Labels = web
+	for name, tc := range map[string]struct {
+		other          runtime.Object
+		pod            func(*corev1.Pod)
+		total, allowed int32
+	}{
+		"a StatefulSet":        {without(func(*appsv1.StatefulSet) {}), nil, 2, 0},
+		"a Deployment":         {deployment, nil, 11, 0},
+		"its pod has failed":   {without(func(*appsv1.StatefulSet) {}), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 2, 0},
+		"its pod is available": {without(func(*appsv1.StatefulSet) {}), func(*corev1.Pod) {}, 2, 1},
+		"scaled to 0":          {without(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, 1, 1},
+		"not selected":         {without(func(s *appsv1.StatefulSet) { s.Spec.Template.Labels = map[string]string{"app": "db"} }), nil, 1, 1},
+		"terminating":          {without(func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Finalizers = ptr.To(metav1.Now()), []string{"x"} }), nil, 1, 1},
+		"below another owner":  {without(func(s *appsv1.StatefulSet) { s.OwnerReferences = ownedBy(gameKind, "web") }), nil, 1, 1},
+		"in another namespace": {without(func(s *appsv1.StatefulSet) { s.Namespace = "other" }), nil, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, err := trimOwner(tc.other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := []runtime.Object{statefulSet("a", 1, nil), newPod(0, controlledBy("StatefulSet", "a"), nil), other.(runtime.Object)}
+			if tc.pod != nil {
+				objects = append(objects, newPod(1, controlledBy("StatefulSet", "b"), tc.pod))
+			}
+			if s := newFixture(t, newBudget(nil), objects...).reconcile(t); s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed {
+				t.Errorf("total %d, allowed %d; want %d, %d", s.TotalReplicas, s.UnavailableAllowed, tc.total, tc.allowed)
+			}
+		})
+	}
 }
 
 // A user can edit the references of a pod. The other pods of its controller count as before.

@@ -30,6 +30,8 @@ type owner struct {
 	// terminatingOrGone reports whether it is terminating or not found.
 	terminatingOrGone bool
 	refs              []metav1.OwnerReference
+	// podLabels are the labels of the pod template of a Deployment or StatefulSet.
+	podLabels map[string]string
 	// fromCache reports whether it comes from the cache of earlier reads, which are at
 	// most ownerCacheTTL old.
 	fromCache bool
@@ -112,18 +114,20 @@ func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, b
 
 // ownerFrom returns the fields of a cached workload that budgets need; false for another kind.
 func ownerFrom(obj any) (owner, bool) {
-	of := func(kind string, m metav1.Object, wanted *int32) (owner, bool) {
-		return ownerOf(schema.GroupKind{Group: "apps", Kind: kind}, m, replicas{wanted: wanted, ofPods: true}), true
+	of := func(kind string, m metav1.Object, wanted *int32, podLabels map[string]string) (owner, bool) {
+		o := ownerOf(schema.GroupKind{Group: "apps", Kind: kind}, m, replicas{wanted: wanted, ofPods: true})
+		o.podLabels = podLabels
+		return o, true
 	}
 	switch w := obj.(type) {
 	case *appsv1.Deployment:
-		return of("Deployment", w, w.Spec.Replicas)
+		return of("Deployment", w, w.Spec.Replicas, w.Spec.Template.Labels)
 	case *appsv1.ReplicaSet:
-		return of("ReplicaSet", w, w.Spec.Replicas)
+		return of("ReplicaSet", w, w.Spec.Replicas, nil)
 	case *appsv1.StatefulSet:
-		return of("StatefulSet", w, w.Spec.Replicas)
+		return of("StatefulSet", w, w.Spec.Replicas, w.Spec.Template.Labels)
 	case *appsv1.DaemonSet:
-		return of("DaemonSet", w, &w.Status.DesiredNumberScheduled)
+		return of("DaemonSet", w, &w.Status.DesiredNumberScheduled, nil)
 	}
 	return owner{}, false
 }

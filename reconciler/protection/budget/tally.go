@@ -2,10 +2,12 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -128,11 +130,11 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 }
 
 // target counts the budget's target even if it has no pods. For a Knative Service these are the
-// Deployments of the Revisions that have traffic. It returns the least number of
-// pods that the target wants; nil if that depends on the owners of its pods.
+// Deployments of the Revisions that have traffic, and for a selector those of selected. It returns the
+// least number of pods that the target wants; nil if that depends on the owners of its pods.
 func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) (wanted *int32, err error) {
 	if ref == nil {
-		return nil, nil
+		return nil, t.selected(scope)
 	}
 	if _, ok := scope.KnativeService(); ok {
 		return new(int32), t.deployments(scope.RevisionsWithTraffic())
@@ -150,6 +152,32 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) (wanted
 		return nil, nil
 	}
 	return o.wanted, nil
+}
+
+// selected counts the topmost Deployments and StatefulSets whose pod template a selector matches even if
+// they have no pods.
+func (t *ownerTally) selected(scope budget.Scope) error {
+	count := func(workload metav1.Object) {
+		o, _ := ownerFrom(workload)
+		if metav1.GetControllerOfNoCopy(workload) == nil && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil && scope.MayCover(podOf(o, t.namespace)) {
+			t.owned[o.key()] = newOwnedPods(o)
+		}
+	}
+	deployments, err := t.owners.deployments.Deployments(t.namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for _, d := range deployments {
+		count(d)
+	}
+	sets, err := t.owners.statefulSets.StatefulSets(t.namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list StatefulSets: %w", err)
+	}
+	for _, s := range sets {
+		count(s)
+	}
+	return nil
 }
 
 // total returns the sum of the replicas; an orphan counts as 1. If the replicas of an

@@ -86,13 +86,14 @@ func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// trimOwner reduces a built-in workload to its owners, its replicas, and the fields
+// trimOwner reduces a built-in workload to its owners, its replicas, its pods' labels, and the fields
 // that package reconciler/protection/generatedbudget reads from the same cache.
 func trimOwner(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
 		trimmed := &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.DeploymentSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Strategy: o.Spec.Strategy}}
+		trimmed.Spec.Template.Labels = o.Spec.Template.Labels
 		trimmed.Annotations = generatedbudget.FilterAnnotations(o.Annotations)
 		if _, _, ok := workload.KnativeServiceOf(o); ok {
 			trimmed.Labels = o.Labels // generatedbudget asks the same
@@ -103,6 +104,7 @@ func trimOwner(obj any) (any, error) {
 	case *appsv1.StatefulSet:
 		trimmed := &appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, UpdateStrategy: o.Spec.UpdateStrategy}}
+		trimmed.Spec.Template.Labels = o.Spec.Template.Labels
 		trimmed.Annotations = generatedbudget.FilterAnnotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.DaemonSet:
