@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"bytes"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -133,6 +134,38 @@ func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
 	if a := fx.ask(t, req); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
+	}
+}
+
+// Without a policy in the request, the API server orphans by a finalizer or by the default of the kind.
+func TestADeletionWithoutAPolicyOrphansAsTheAPIServerDoes(t *testing.T) {
+	const selector = `{"matchLabels": {"app": "web"}}`
+	job, daemonSet := deletionOf("batch", "jobs", selector), deletionOf("apps", "daemonsets", selector)
+	for name, tc := range map[string]struct {
+		req                *admissionv1.AdmissionRequest
+		options, finalizer string
+		orphans            bool
+	}{
+		"a Job":                             {job, `{}`, "other", true},
+		"a ReplicationController":           {deletionOf("", "replicationcontrollers", `{"app": "web"}`), `{}`, "other", true},
+		"a Job of another group":            {deletionOf("batch.example.com", "jobs", selector), `{}`, "other", false},
+		"a Job in the background":           {job, `{"propagationPolicy": "Background"}`, "other", false},
+		"a Job without orphans":             {job, `{"orphanDependents": false}`, "other", false},
+		"a Job in the foreground":           {job, `{}`, metav1.FinalizerDeleteDependents, false},
+		"a Job without options":             {job, ``, "other", false},
+		"a DaemonSet":                       {daemonSet, `{}`, "other", false},
+		"a DaemonSet by a finalizer":        {daemonSet, `{}`, metav1.FinalizerOrphanDependents, true},
+		"a DaemonSet despite the finalizer": {daemonSet, `{"propagationPolicy": "Foreground"}`, metav1.FinalizerOrphanDependents, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := tc.req.DeepCopy()
+			req.Options.Raw = []byte(tc.options)
+			req.OldObject.Raw = bytes.Replace(req.OldObject.Raw, []byte(`{"metadata": {`), []byte(`{"metadata": {"finalizers": ["`+tc.finalizer+`"], `), 1)
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			if a := fx.ask(t, req); a.Response.Allowed != tc.orphans {
+				t.Errorf("allowed %t: %s", a.Response.Allowed, a.Decision)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,7 +147,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
 	}
 	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name}
-	if orphans(req.Options) {
+	if orphans(req, deleted) {
 		a.Orphaning = deleted.UID
 	}
 	for i := range pods.Items {
@@ -189,18 +190,29 @@ func selectorOf(req *admissionv1.AdmissionRequest, name string) (labels.Selector
 	return metav1.LabelSelectorAsSelector(c.Spec.Selector)
 }
 
-// orphans reports whether a deletion orphans the pods.
-func orphans(options runtime.RawExtension) bool {
-	if len(options.Raw) == 0 {
-		return false
+// orphansByDefault are the kinds that the API server orphans if the request does not say otherwise.
+var orphansByDefault = []metav1.GroupVersionResource{
+	{Group: "batch", Version: "v1", Resource: "jobs"}, {Version: "v1", Resource: "replicationcontrollers"},
+}
+
+// orphans reports whether a deletion orphans the pods: by its options, by a finalizer of the object, or by
+// the default of the kind, in this order.
+func orphans(req *admissionv1.AdmissionRequest, deleted *metav1.PartialObjectMetadata) bool {
+	if len(req.Options.Raw) == 0 {
+		return false // the API server always sends options
 	}
-	o, err := decode[metav1.DeleteOptions](options)
-	if err != nil {
+	o, err := decode[metav1.DeleteOptions](req.Options)
+	switch {
+	case err != nil:
 		return false
+	case o.PropagationPolicy != nil:
+		return *o.PropagationPolicy == metav1.DeletePropagationOrphan
+	case o.OrphanDependents != nil: //nolint:staticcheck // older clients set OrphanDependents
+		return *o.OrphanDependents //nolint:staticcheck // as above
+	case slices.Contains(deleted.Finalizers, metav1.FinalizerOrphanDependents):
+		return true
 	}
-	//nolint:staticcheck // older clients set OrphanDependents
-	return o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan ||
-		o.OrphanDependents != nil && *o.OrphanDependents
+	return slices.Contains(orphansByDefault, req.Resource) && !slices.Contains(deleted.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
 func decode[T any](raw runtime.RawExtension) (*T, error) {
