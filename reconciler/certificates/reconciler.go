@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	// CA and is no longer the leader, its writes conflict with those of a newer CA.
 	bundle, err := r.Client.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, r.CA, metav1.GetOptions{})
 	if err != nil {
-		return r.missing("ConfigMap", r.CA, err)
+		return missing("ConfigMap", r.CA, r.Manifest, err)
 	}
 	served := map[string]*corev1.Secret{}
 	var failed error
@@ -166,21 +166,24 @@ func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, servic
 
 // names returns the DNS names of a Service. localhost is for kubectl port-forward.
 func (r *Reconciler) names(service string) []string {
-	host := service + "." + v1alpha1.SystemNamespace
+	host := hostOf(service)
 	return []string{host + ".svc", host + ".svc." + r.Domain, host, service, "localhost"}
 }
+
+func hostOf(service string) string { return service + "." + v1alpha1.SystemNamespace }
 
 func (r *Reconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret, err := r.Client.Secrets(v1alpha1.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, r.missing("Secret", name, err)
+		return nil, missing("Secret", name, r.Manifest, err)
 	}
 	return secret, nil
 }
 
-func (c ServingCerts) missing(kind, name string, err error) error {
+// missing returns why an object cannot be read; manifest creates it.
+func missing(kind, name, manifest string, err error) error {
 	if apierrs.IsNotFound(err) {
-		return fmt.Errorf("%s %s does not exist: apply %s again", kind, name, c.Manifest)
+		return fmt.Errorf("%s %s does not exist: apply %s again", kind, name, manifest)
 	}
 	return fmt.Errorf("get %s %s: %w", kind, name, err)
 }

@@ -3,10 +3,9 @@ package certificates
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -26,8 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// webhookQueueName is the name that the controller of Knative had, so that during an upgrade
-// the two do not lead at the same time.
+// webhookQueueName differs from queueName, which may be in the same process. Knative's controller had this name in metrics.
 const webhookQueueName = "WebhookCertificates"
 
 // WebhookReconciler issues the certificate of a webhook, and the CA that signs it. Both are in one Secret, with the keys
@@ -40,6 +38,10 @@ type WebhookReconciler struct {
 	// Secret and Service are names in SystemNamespace.
 	Secret, Service string
 	Clock           clock.PassiveClock
+
+	// seen is the bundle in the Secret, since that time.
+	seen  []byte
+	since time.Time
 }
 
 var (
@@ -74,11 +76,8 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, k string) error {
 		return controller.NewSkipKey(k)
 	}
 	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
-	if apierrs.IsNotFound(err) {
-		return controller.NewRequeueAfter(interval) // the manifest creates it
-	}
 	if err != nil {
-		return fmt.Errorf("get Secret %s: %w", r.Secret, err)
+		return missing("Secret", r.Secret, "400-webhook-certificate.yaml", err)
 	}
 	data, changed, err := r.renewed(secret)
 	if err != nil {
@@ -92,8 +91,8 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, k string) error {
 	return controller.NewRequeueAfter(interval)
 }
 
-// renewed returns the content of the Secret, and whether it differs. While clients trust the present certificate, a CA
-// that is new in the bundle does not sign yet: the next call lets it sign.
+// renewed returns the content of the Secret, and whether it differs. A new CA signs only after its bundle was in the
+// Secret for interval: the configurations have it then. A certificate that the API server does not trust is replaced at once.
 func (r *WebhookReconciler) renewed(secret *corev1.Secret) (data map[string][]byte, changed bool, err error) {
 	now, names := r.Clock.Now(), r.names()
 	ca, _, err := authorityOf(secret).Renew(now)
@@ -101,15 +100,18 @@ func (r *WebhookReconciler) renewed(secret *corev1.Secret) (data map[string][]by
 		return nil, false, err
 	}
 	bundle := secret.Data[certresources.CACert]
-	if len(secret.Data[corev1.TLSCertKey]) == 0 {
-		ca.Previous = servingcert.Readable(bundle) // of Knative's controller
+	if !bytes.Equal(bundle, r.seen) {
+		r.seen, r.since = bundle, now
+	}
+	if !bytes.Contains(bundle, ca.Current.Cert) {
+		ca.Previous = servingcert.Readable(bundle) // of Knative's controller, or of a CA without its key
 	}
 	pair := servingcert.KeyPair{Cert: secret.Data[certresources.ServerCert], Key: secret.Data[certresources.ServerKey]}
-	published := bytes.Equal(bundle, ca.Bundle())
-	switch {
-	case published && ca.IsUpToDate(pair, names, now):
+	complete, trusted := bytes.Equal(bundle, ca.Bundle()), ca.Trusts(pair, names, now)
+	switch published := complete && now.Sub(r.since) >= interval; {
+	case complete && (ca.IsUpToDate(pair, names, now) || trusted && !published):
 		return secret.Data, false, nil
-	case published || !ca.Trusts(pair, names, now):
+	case published || !trusted:
 		if pair, err = ca.Issue(names, now); err != nil {
 			return nil, false, err
 		}
@@ -121,6 +123,6 @@ func (r *WebhookReconciler) renewed(secret *corev1.Secret) (data map[string][]by
 
 // names returns the DNS names of the Service.
 func (r *WebhookReconciler) names() []string {
-	host := r.Service + "." + v1alpha1.SystemNamespace
+	host := hostOf(r.Service)
 	return []string{host + ".svc", host, r.Service}
 }
