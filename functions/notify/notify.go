@@ -41,6 +41,8 @@ const (
 	callTimeout = 6 * time.Second
 	// maxEvents is how many ids of events a process remembers.
 	maxEvents = 1000
+	// attemptsTime is how long the Broker may repeat an event. A later attempt is a replay, which is counted again.
+	attemptsTime = time.Minute
 	// maxAge is the maximum age of a state that is reported. A signature is valid for 30 to 60 days,
 	// so a recorded event could be sent again in that time.
 	maxAge = 24 * time.Hour
@@ -66,7 +68,7 @@ type Notifier struct {
 	clock    clock.PassiveClock
 	// sent has the ids of events whose message was sent.
 	sent *lru.Cache
-	// counted has the ids of events that the limit counted and whose message was not sent.
+	// counted has, for the ids of events whose message was not sent, when the limit counted them.
 	counted *lru.Cache
 	// sending has the ids of events whose message is being sent.
 	sending       singleflight.Group
@@ -171,13 +173,15 @@ func (n *Notifier) outdated(d events.ChangeWorkload) bool {
 }
 
 // takeSlot takes one message of the limit for an event, and returns how many messages were dropped before
-// it. If none is left, the message is counted as dropped. All attempts for an event count as one message.
+// it. If none is left, the message is counted as dropped. The attempts of the Broker for an event count as one message.
 func (n *Notifier) takeSlot(id string, perMinute int) (dropped int, allowed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, interval := n.clock.Now(), time.Minute/time.Duration(perMinute)
 	n.limiter.SetLimitAt(now, rate.Every(interval))
-	if _, counted := n.counted.Get(id); !counted && !n.limiter.AllowN(now, 1) {
+	countedAt, counted := n.counted.Get(id)
+	repeated := counted && now.Sub(countedAt.(time.Time)) < attemptsTime
+	if !repeated && !n.limiter.AllowN(now, 1) {
 		n.dropped++
 		select {
 		case n.drops <- interval:
@@ -185,7 +189,9 @@ func (n *Notifier) takeSlot(id string, perMinute int) (dropped int, allowed bool
 		}
 		return 0, false
 	}
-	n.counted.Add(id, struct{}{})
+	if !repeated {
+		n.counted.Add(id, now)
+	}
 	dropped, n.dropped = n.dropped, 0
 	return dropped, true
 }

@@ -241,10 +241,10 @@ func TestMessagesAboveTheLimitAreCountedInTheNextMessage(t *testing.T) {
 	}
 }
 
-func TestAllAttemptsForAnEventCountAsOneMessageOfTheLimit(t *testing.T) {
+func TestAttemptsForAnEventCountAsOneMessageOfTheLimit(t *testing.T) {
 	w := newWebhook(t)
 	w.status = http.StatusServiceUnavailable
-	f, _ := newFunction(t, w.URL, nil)
+	f, clock := newFunction(t, w.URL, map[string]string{"messages-per-minute": "1"})
 	handle := func(n int64) functions.Result { return functions.ResultOf(f(t.Context(), eventOf(t, numbered(n)))) }
 	for attempt := range 3 {
 		for n := range int64(5) {
@@ -261,6 +261,12 @@ func TestAllAttemptsForAnEventCountAsOneMessageOfTheLimit(t *testing.T) {
 	}
 	if calls := len(w.texts); calls != 20 {
 		t.Errorf("%d calls, want 20: the limit does not allow a message of event 5", calls)
+	}
+	w.status = http.StatusServiceUnavailable
+	clock.SetTime(clock.Now().Add(time.Minute))
+	first, replay := handle(6), func() functions.Result { clock.SetTime(clock.Now().Add(time.Minute)); _ = handle(7); return handle(6) }()
+	if first != functions.ResultRetry || replay != functions.ResultDone {
+		t.Errorf("first attempt %s, replay above the limit %s", first, replay)
 	}
 }
 
