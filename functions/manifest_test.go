@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
 // manifests decodes all documents of a kind in the files of config/core that match
@@ -176,19 +177,19 @@ func durationOf(t *testing.T, iso8601 string) time.Duration {
 }
 
 // The in-memory Broker calls the sink of dead letters in the request of the controller, which ends after
-// 30 s (delivery.Options.SendTimeout). Wake-ups and verdicts are sent again until they took effect, so
+// delivery.DefaultSendTimeout. Wake-ups and verdicts are sent again until they took effect, so
 // Triggers of functions submit and verdict need no dead letter.
 func TestAnEventThatIsNotRepeatedIsADeadLetterBeforeTheControllerGivesUp(t *testing.T) {
-	const sendTimeout, coldStartOfTheSink = 30 * time.Second, 4 * time.Second
+	const coldStartOfTheSink = 4 * time.Second
 	checked := 0
 	for _, trigger := range triggers(t) {
 		if function := trigger.Spec.Subscriber.Ref.Name; function == "submit" || function == "verdict" {
 			continue
 		}
 		checked++
-		delivery := trigger.Spec.Delivery
-		attempts := time.Duration(*delivery.Retry+1) * durationOf(t, *delivery.Timeout)
-		if all := attempts + pausesOf(t, delivery); all > sendTimeout-coldStartOfTheSink {
+		spec := trigger.Spec.Delivery
+		attempts := time.Duration(*spec.Retry+1) * durationOf(t, *spec.Timeout)
+		if all := attempts + pausesOf(t, spec); all > delivery.DefaultSendTimeout-coldStartOfTheSink {
 			t.Errorf("%s: all attempts take up to %s", trigger.Name, all)
 		}
 	}

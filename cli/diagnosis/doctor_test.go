@@ -91,7 +91,7 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 			in.ReadyConditions["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
 		"there is no Broker": {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
-		"settings of the server": {func(in *diagnosis.Installation) {
+		"the settings of the server are invalid": {func(in *diagnosis.Installation) {
 			in.ServerInvalid = errors.New("config-altershield base_url: unknown")
 		},
 			map[string]string{"change: AlterShield server": "config-altershield base_url: unknown"}},

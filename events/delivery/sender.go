@@ -52,6 +52,9 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 }
 
+// DefaultSendTimeout is the default of Options.SendTimeout.
+const DefaultSendTimeout = 30 * time.Second
+
 // Signer signs an event; *eventsigning.Store implements it.
 type Signer interface {
 	Sign(ctx context.Context, e *cloudevents.Event) error
@@ -61,7 +64,7 @@ func (o Options) withDefaults() Options {
 	o.QueueLength = cmp.Or(o.QueueLength, 1000)
 	o.Workers = cmp.Or(o.Workers, 16)
 	o.PodFinishedPerSecond = cmp.Or(o.PodFinishedPerSecond, 10)
-	o.SendTimeout = cmp.Or(o.SendTimeout, 30*time.Second)
+	o.SendTimeout = cmp.Or(o.SendTimeout, DefaultSendTimeout)
 	o.RetryTime = cmp.Or(o.RetryTime, 15*time.Second)
 	o.DrainTime = cmp.Or(o.DrainTime, 5*time.Second)
 	if o.Clock == nil {

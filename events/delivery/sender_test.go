@@ -99,7 +99,7 @@ func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 }
 
 // The in-memory Broker answers when the functions have answered.
-func TestVerdictsDoNotQueueBehindChangesOfReleasesThatNobodyReports(t *testing.T) {
+func TestVerdictsDoNotQueueBehindChangesOfReleases(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1, SendTimeout: time.Second}, to(b.URL))
 	s.run(t)

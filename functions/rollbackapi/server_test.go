@@ -239,7 +239,7 @@ func TestInvalidAndUnauthorizedRequestsAreRejected(t *testing.T) {
 		"rollback without a namespace":             {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
 		"rollback with a parameter in the body":    {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","dryRun":true}`, 422, "dryRun", "?dryRun=true"},
 		"rollback with a field of the answer":      {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","toVersion":"v"}`, 422, "toVersion", "not a field"},
-		"rollback with a misspelled field":         {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attemt":7}`, 422, "attemt", "not a field"},
+		"rollback with an unknown field":           {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempts":7}`, 422, "attempts", "not a field"},
 		"rollback to an invalid version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
 			422, "version", "32 hexadecimal digits"},
 		"rollback of an earlier attempt": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,

@@ -81,7 +81,7 @@ func change() []Group {
 		Components: words("report"),
 		Metrics: []Definition{
 			{Name: "breakwater_reports_total", Unit: "reports", Labels: words("result"),
-				Help: "Reports about releases and finished pods, by result: recorded or rejected by the AlterShield server, ServerUnreachable if there was no usable answer, also because the breaker or the rate limit stopped the report, or ReleaseDeleted if the event does not have its order, as that of a finished pod, and the release was deleted."},
+				Help: "Reports about releases and finished pods, by result: recorded or rejected by the AlterShield server, ServerUnreachable if there was no usable answer, also because the breaker or the rate limit stopped the report, or ReleaseDeleted if the release was deleted and the event has no order, like that of a finished pod or of an earlier version."},
 		},
 	}, {
 		Title:      "Function notify",
