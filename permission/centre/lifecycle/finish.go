@@ -43,15 +43,10 @@ func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before st
 				return errStaleStep
 			}
 			before := t.grants[s.ordinal]
-			if err := t.endStep(before, next(t, before)); err != nil || t.grants[s.ordinal].State != api.Revoked {
+			if err := t.endStep(before, next(t, before)); err != nil || t.grants[s.ordinal].State != api.Revoked || len(s.leaks) == 0 {
 				return err
 			}
-			for _, leak := range s.leaks {
-				if err := t.RetryLeak(leak, t.now); err != nil {
-					return err
-				}
-			}
-			return nil
+			return t.RetryLeaks(s.leaks, before, t.now)
 		})
 		// Without its result, the call would be repeated.
 		if !store.LockTimeout(err) || ctx.Err() != nil {

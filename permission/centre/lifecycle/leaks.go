@@ -11,8 +11,8 @@ import (
 const (
 	// leakInterval is how often ScheduleLeaks is called.
 	leakInterval = 5 * time.Second
-	// maxDueLeaks bounds how many steps of a provider are due when leaks become due, because
-	// new grants wait for these steps.
+	// maxDueLeaks bounds how many steps of a provider are due when leaks become due, and how many leaks
+	// a revocation makes due, because new grants wait for these steps.
 	maxDueLeaks = 100
 )
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // The step has read the provider before it changed.
@@ -107,5 +108,50 @@ func TestALeakIsRevokedWithTheGrantOfTheOtherPod(t *testing.T) {
 	}
 	if f.state(first) != api.Revoked || f.state(second) != api.Revoked {
 		t.Errorf("the first application is %s, the second %s, want Revoked", f.state(first), f.state(second))
+	}
+}
+
+// Many leaks may wait for one grant, and new grants wait for the steps that are due.
+func TestARevocationMakesABoundedNumberOfLeaksDue(t *testing.T) {
+	const leaks = 150
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.Type, p.NodeScoped = api.ProviderMySQL, true })
+	runDue := func() {
+		for runNext(t, f.Engine, f.clock.Now()) {
+			continue
+		}
+	}
+	f.requestOnNode("last")
+	updateObject(t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Parameters = map[string]string{"database": "stock"} })
+	for n := range leaks {
+		f.requestOnNode(fmt.Sprintf("uid-%d", n))
+	}
+	runDue()
+	for n := range leaks {
+		f.revokePod(fmt.Sprintf("uid-%d", n))
+	}
+	runDue()
+	leaked := func() int {
+		n, err := f.Store.View(t.Context()).LeakedByProvider()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n["double"]
+	}
+	if n := leaked(); n != leaks {
+		t.Fatalf("%d grants are Leaked, want %d", n, leaks)
+	}
+	f.revokePod("last")
+	for _, want := range []int{100, 99} { // after the revocation of the last pod, and of a leak
+		if !runNext(t, f.Engine, f.clock.Now()) {
+			t.Fatal("no step is due")
+		}
+		if due, err := f.Store.View(t.Context()).CountDue("double", f.clock.Now(), leaks); err != nil || due != want {
+			t.Errorf("%d leaks are due, %v, want %d", due, err, want)
+		}
+	}
+	f.run()
+	if n := leaked(); n != 0 {
+		t.Errorf("%d grants are Leaked after all retries", n)
 	}
 }

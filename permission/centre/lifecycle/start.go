@@ -47,8 +47,9 @@ type step struct {
 	maybeGranted bool
 	nodeScoped   bool
 	retry        api.Retry
-	// leaks are Leaked grants that waited for a revocation; they are retried after it.
-	leaks []store.DueStep
+	// leaks are the applications of Leaked grants that wait for this revocation, at most maxDueLeaks. The grants are
+	// retried after it. A retry of a leak has none: each of many leaks would make all others due.
+	leaks []string
 }
 
 // brokenStep is a step that cannot be started.
@@ -284,7 +285,10 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 		}
 		s.runID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newRunID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
 		s.callBy = s.slot.Add(maxCallDelay)
-		s.call, s.leaks = t.call(g, p, d.Call), others.Leaks
+		s.call = t.call(g, p, d.Call)
+		if before.State != api.Leaked {
+			s.leaks = others.Leaks[:min(len(others.Leaks), maxDueLeaks)]
+		}
 		s.call.Exclusive = t.exclusive(g, others)
 		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}

@@ -77,8 +77,8 @@ type update struct {
 type writer func(context.Context, func(store.Tx) error) error
 
 // update locks an application, runs f, writes the derived status and notifies watchers and
-// the dispatcher. Concurrent updates share a transaction. f must not lock anything, because
-// the applications of the others are locked, too.
+// the dispatcher. Concurrent updates share a transaction. f must not wait for a lock, because
+// the applications of the others are locked, too. Tx.RetryLeaks skips what is locked.
 func (e *Engine) update(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
 	return e.updateIn(ctx, &e.updates, e.Store.Write, id, user, f)
 }

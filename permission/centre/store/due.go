@@ -87,11 +87,13 @@ func (t Tx) ResumeSteps(now, after time.Time) error {
 	return err
 }
 
-// RetryLeak makes the retry of a Leaked grant due now, if it is scheduled later. It does nothing if another
-// transaction has locked the application.
-func (t Tx) RetryLeak(leak DueStep, now time.Time) error {
-	_, err := t.exec(`UPDATE grants SET due = ? WHERE application IN (SELECT a.id FROM applications a WHERE a.id = ?`+t.dialect.skipLocked+`)
-		AND ordinal = ? AND state = 'Leaked' AND lease = '' AND due > ?`, micros(now), leak.Application, leak.Ordinal, micros(now))
+// RetryLeaks makes the retries of Leaked grants due now, if they are scheduled later: of the grants of applications that have
+// the provider and the revocation key of a grant. It skips applications that other transactions have locked. The sum with 0 keeps
+// PostgreSQL from reading all steps of the provider that are scheduled.
+func (t Tx) RetryLeaks(applications []string, of Grant, now time.Time) error {
+	among, arg := t.dialect.in("a.id", applications)
+	_, err := t.exec(`UPDATE grants SET due = ? WHERE application IN (SELECT a.id FROM applications a WHERE `+among+t.dialect.skipLocked+`)
+		AND provider = ? AND subject = ? AND state = 'Leaked' AND lease = '' AND due + 0 > ?`, micros(now), arg, of.Provider, of.RevocationKey, micros(now))
 	return err
 }
 

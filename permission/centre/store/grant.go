@@ -145,8 +145,8 @@ type Overlap struct {
 	// Granted: an application of any pod has it granted. CalledByOtherPod: a call for an
 	// application of another pod is started, and may not be sent yet.
 	Granted, CalledByOtherPod bool
-	// Leaks are the grants that are Leaked and wait for a retry, or are retried.
-	Leaks []DueStep
+	// Leaks are the applications whose grants are Leaked and wait for a retry, or are retried.
+	Leaks []string
 }
 
 // GrantAt is a grant at an address, with what Overlap needs of its application.
@@ -217,7 +217,7 @@ func (o *Overlap) Add(a GrantAt, cluster, podUID string, removed, covers bool) {
 	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
 	o.Granted = o.Granted || !a.RevokeRequested && state == api.Granted
 	if a.RevokeRequested && state == api.Leaked {
-		o.Leaks = append(o.Leaks, DueStep{a.Grant.Application, a.Grant.Ordinal})
+		o.Leaks = append(o.Leaks, a.Grant.Application)
 	}
 	o.CalledByOtherPod = o.CalledByOtherPod || !a.RevokeRequested && inProgress && !samePod
 }

@@ -128,7 +128,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"providers of unscheduled leaks": {"grants_unscheduled", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
 			"the leaks to schedule":          {"grants_unscheduled", func(v View) error { return Tx{v}.ScheduleLeaks("p4", now, 100) }},
 			"steps that a clock has delayed": {"grants_due", func(v View) error { return Tx{v}.ResumeSteps(now, now) }},
-			"a leak to retry":                {"applications", func(v View) error { return Tx{v}.RetryLeak(DueStep{Application: "1000"}, now) }},
+			"leaks to retry":                 {"grants_leaked", func(v View) error { return Tx{v}.RetryLeaks([]string{"1000"}, Grant{Provider: "p4"}, now) }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"providers of sets":              {"links", func(v View) error { _, err := v.ProvidersOfSets([]string{"s1", "s2"}); return err }},
 			"listed pods":                    {"applications_pod", func(v View) error { return Tx{v}.SetListed("c", []string{"uid-1", "uid-2"}, now) }},
