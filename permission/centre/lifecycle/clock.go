@@ -7,9 +7,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// ResumeAfterClockSetBack makes steps due that wait only because the clock was ahead when they were scheduled. latest
-// is the latest time that an earlier call has returned, zero for the first call of a process. Only the first call, and
-// calls after the clock was set back, read the steps.
+// ResumeAfterClockSetBack makes steps due that wait only because the clock was ahead when their grant entered its state, or
+// was due or called for the first time. latest is the latest time that it has returned in this process, zero at first. It
+// reads the steps only if latest is zero, and after the clock was set back.
 func (e *Engine) ResumeAfterClockSetBack(ctx context.Context, latest time.Time) (time.Time, error) {
 	now := e.Clock.Now().Round(0) // the monotonic clock is never set back
 	if !latest.IsZero() && !now.Before(latest) {

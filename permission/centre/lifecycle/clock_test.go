@@ -53,16 +53,48 @@ func TestStepsAreDueAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
+// The revocation was requested before the clock was ahead, and its first call failed meanwhile.
+func TestARetryIsDueAfterTheClockWasSetBack(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.Retry.MaxCalls = 2 })
+	id := f.request("web")
+	f.revokePod("uid")
+	began := f.clock.Now()
+	f.clock.Step(20 * time.Minute)
+	f.provider.results = []provider.Result{{Outcome: provider.Failed, Sent: true}}
+	if !runNext(t, f.Engine, f.clock.Now()) || f.state(id) != api.Revoking {
+		t.Fatalf("the application is %s, want Revoking", f.state(id))
+	}
+	f.clock.SetTime(began.Add(time.Second))
+	if _, err := f.ResumeAfterClockSetBack(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	grants, err := f.Store.View(t.Context()).Grants(id)
+	if err != nil || !grants[0].Began.Equal(f.clock.Now()) || grants[0].Since.After(began) {
+		t.Errorf("the grants are %+v, %v", grants, err)
+	}
+	if !runNext(t, f.Engine, f.clock.Now()) || f.state(id) != api.Revoked {
+		t.Errorf("the application is %s, want Revoked", f.state(id))
+	}
+}
+
 func TestAStepThatIsDueLaterIsNotDueWithoutAChangeOfTheClock(t *testing.T) {
 	f := newSetsFixture(t, provider.Failed) // with one call, the revoked grant is Leaked
 	id := f.request("web")
 	if state := f.revoke(id); state != api.Leaked {
 		t.Fatalf("the application is %s, want Leaked", state)
 	}
-	var latest time.Time
+	latest, err := f.ResumeAfterClockSetBack(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The clock of another replica is ahead.
+	now := f.clock.Now()
+	f.clock.Step(20 * time.Minute)
+	f.requestFor(api.ApplicationRequest{Cluster: "c1", PodUID: "new", PodIPs: []string{"10.0.0.2"}, Set: "web"})
+	f.clock.SetTime(now)
 	for range 3 {
 		f.clock.Step(time.Millisecond)
-		var err error
 		if latest, err = f.ResumeAfterClockSetBack(t.Context(), latest); err != nil {
 			t.Fatal(err)
 		}

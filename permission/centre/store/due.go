@@ -77,13 +77,15 @@ func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
 	return err
 }
 
-// ResumeSteps makes the steps due now whose grant has a state that begins after a time, which is in the future. It
-// skips applications that other transactions have locked.
+// ResumeSteps makes steps due now that are due later, and corrects Since and Began of their grants, if one of these times is
+// after another time, which is in the future. It does not find steps of other grants that were postponed while the clock was ahead,
+// and no step that is in progress. It skips applications that other transactions have locked.
 func (t Tx) ResumeSteps(now, after time.Time) error {
-	_, err := t.exec(`UPDATE grants SET due = ?, since = ? WHERE (application, ordinal) IN (
+	_, err := t.exec(`UPDATE grants SET due = ?, since = CASE WHEN since > ? THEN ? ELSE since END, began = CASE WHEN began > ? THEN ? ELSE began END
+		WHERE (application, ordinal) IN (
 		SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
-		WHERE g.provider IN (SELECT name FROM objects WHERE kind = ?) AND g.due > 0 AND g.due > ? AND g.lease = '' AND g.since > ?`+t.dialect.skipLocked+`)`,
-		micros(now), micros(now), KindProvider, micros(now), micros(after))
+		WHERE g.provider IN (SELECT name FROM objects WHERE kind = ?) AND g.due > 0 AND g.due > ? AND g.lease = '' AND (g.since > ? OR g.began > ?)`+t.dialect.skipLocked+`)`,
+		micros(now), micros(now), micros(now), micros(now), micros(now), KindProvider, micros(now), micros(after), micros(after))
 	return err
 }
 
