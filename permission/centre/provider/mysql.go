@@ -24,17 +24,19 @@ import (
 
 // Error numbers that MySQL and MariaDB share.
 const (
-	errNoDatabase      = 1049
-	errNoTable         = 1146
-	errIllegalGrant    = 1144
-	errBadHash         = 1372
-	errDatabaseDenied  = 1044
-	errAccessDenied    = 1045
-	errTableDenied     = 1142
-	errSpecificDenied  = 1227
-	errNoSuchThread    = 1094
-	errTooManyConnects = 1040
-	errDefiner         = 4006 // MySQL only
+	errNoDatabase          = 1049
+	errNoTable             = 1146
+	errIllegalGrant        = 1144
+	errBadHash             = 1372
+	errDatabaseDenied      = 1044
+	errAccessDenied        = 1045
+	errTableDenied         = 1142
+	errSpecificDenied      = 1227
+	errNoSuchThread        = 1094
+	errTooManyConnects     = 1040
+	errTooManyUserConnects = 1203 // max_user_connections of the server
+	errUserLimit           = 1226 // a limit of the account, for example MAX_USER_CONNECTIONS
+	errDefiner             = 4006 // MySQL only
 )
 
 // privilege matches the name of a privilege: one or more words in capitals.
@@ -99,7 +101,8 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(8) // the caller bounds the calls in progress
+	// There is no SetMaxOpenConns: the caller bounds the calls in progress.
+	db.SetMaxIdleConns(8)
 	db.SetConnMaxIdleTime(time.Minute)
 	return &mysqlClient{provider: p, db: db}, nil
 }
@@ -215,8 +218,8 @@ func mysqlFailure(number int, sent bool) Result {
 	case errDefiner:
 		return failed(ReasonCredentialsRejected, "the user is the definer of a view, a routine, a trigger or an event: drop it, or give the centre's account the privilege "+
 			"SET_USER_ID (MySQL 8.0) or ALLOW_NONEXISTENT_DEFINER (MySQL 8.2 and later)"+suffix, sent)
-	case errTooManyConnects:
-		return failed(ReasonProviderThrottled, "the database has too many connections"+suffix, sent)
+	case errTooManyConnects, errTooManyUserConnects, errUserLimit:
+		return failed(ReasonProviderThrottled, "the database has too many connections, or limits those of the centre's account"+suffix, sent)
 	default:
 		return failed(ReasonProviderError, "the database rejected the statement"+suffix, sent)
 	}

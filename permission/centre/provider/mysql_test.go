@@ -328,6 +328,15 @@ func TestTheErrorAboutADefinerNamesThePrivilege(t *testing.T) {
 	}
 }
 
+// Otherwise a limit that is too low opens the breaker.
+func TestALimitOfConnectionsToADatabaseIsNoOutage(t *testing.T) {
+	for _, number := range []uint16{1040, 1203, 1226} {
+		if r := failedStatement(&mysql.MySQLError{Number: number}, false); r.Outcome != Failed || r.Reason != ReasonProviderThrottled {
+			t.Errorf("error %d: %+v", number, r)
+		}
+	}
+}
+
 func TestAGrantUnlocksAUserWhoCouldNotBeDropped(t *testing.T) {
 	client, address, _ := mariaDB(t)
 	call := Call{Op: Grant, IPs: []string{"127.0.0.9"}, Parameters: map[string]string{
