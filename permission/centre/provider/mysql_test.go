@@ -321,6 +321,38 @@ func TestAUserWhoCannotBeDroppedCannotConnect(t *testing.T) {
 	}
 }
 
+// The account of the centre may lack the privilege to end sessions.
+func TestAUserWhoseSessionsCannotBeEndedIsDropped(t *testing.T) {
+	_, address, p := mariaDB(t)
+	db := admin(t, address)
+	for _, s := range []string{"CREATE USER 'app'@'127.0.0.10' IDENTIFIED BY 'app-password'", "GRANT SELECT ON shop_orders.* TO 'app'@'127.0.0.10'",
+		"CREATE USER IF NOT EXISTS 'limited'@'127.0.0.1' IDENTIFIED BY 'limited-password'", "GRANT CREATE USER, PROCESS ON *.* TO 'limited'@'127.0.0.1'"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := factory(t)
+	if err := os.WriteFile(filepath.Join(f.Credentials.Dir, "limited"), []byte("limited:limited-password"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.CredentialsRef = "limited"
+	client, err := f.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connectAs(t, address, "127.0.0.10").Ping(); err != nil { // its session stays open
+		t.Fatal(err)
+	}
+	r := client.Call(t.Context(), Call{Op: Revoke, IPs: []string{"127.0.0.10"}, Parameters: map[string]string{"user": "app"}})
+	if r.Outcome != Failed || r.Reason != ReasonProviderError {
+		t.Errorf("revoke: %+v, want Failed", r)
+	}
+	var users int
+	if err := db.QueryRow("SELECT COUNT(*) FROM mysql.user WHERE User = 'app' AND Host = '127.0.0.10'").Scan(&users); err != nil || users != 0 {
+		t.Errorf("%d users after the revocation, %v", users, err)
+	}
+}
+
 func TestTheErrorAboutADefinerNamesThePrivilege(t *testing.T) {
 	r := failedStatement(&mysql.MySQLError{Number: 4006}, true)
 	if r.Outcome != Failed || r.Reason != ReasonCredentialsRejected || !strings.Contains(r.Message, "ALLOW_NONEXISTENT_DEFINER") {

@@ -92,7 +92,7 @@ func matchesAny(patterns []string, name string) bool {
 
 // grant creates the user for an address and grants the privileges. An existing user, for
 // instance of a leaked grant, gets the password and is unlocked; if exclusive, it loses its other
-// privileges.
+// privileges before.
 func (a account) grant(ctx context.Context, conn *sql.Conn, ip string, exclusive bool) error {
 	at, err := a.userAt(ip)
 	if err != nil {
@@ -103,11 +103,12 @@ func (a account) grant(ctx context.Context, conn *sql.Conn, ip string, exclusive
 		return err
 	}
 	identified := at + " " + a.identified(strings.Contains(version, "MariaDB"))
-	statements := []string{"CREATE USER IF NOT EXISTS " + identified, "ALTER USER " + identified + " ACCOUNT UNLOCK"}
+	statements := []string{"CREATE USER IF NOT EXISTS " + identified}
 	if exclusive {
 		statements = append(statements, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+at)
 	}
-	for _, statement := range append(statements, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.target()+" TO "+at) {
+	for _, statement := range append(statements, "ALTER USER "+identified+" ACCOUNT UNLOCK",
+		"GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.target()+" TO "+at) {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -115,8 +116,8 @@ func (a account) grant(ctx context.Context, conn *sql.Conn, ip string, exclusive
 	return nil
 }
 
-// revoke locks the user for an address, so that no session can reconnect, kills its sessions and drops it. MySQL does
-// not drop a user who has created a view, a routine, a trigger or an event.
+// revoke locks the user for an address, so that no session can reconnect, kills its sessions and drops it, also if a session
+// cannot be killed. MySQL does not drop a user who has created a view, a routine, a trigger or an event.
 func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 	at, err := a.userAt(ip)
 	if err != nil {
@@ -125,22 +126,17 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 	if _, err := conn.ExecContext(ctx, "ALTER USER IF EXISTS "+at+" ACCOUNT LOCK"); err != nil {
 		return err
 	}
-	sessions, err := a.sessions(ctx, conn, ip)
-	if err != nil {
-		return err
-	}
+	sessions, failure := a.sessions(ctx, conn, ip)
 	for _, id := range sessions {
 		var mysqlErr *mysql.MySQLError
 		_, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
 		if errors.As(err, &mysqlErr) && mysqlErr.Number == errNoSuchThread {
 			continue
 		}
-		if err != nil {
-			return err
-		}
+		failure = errors.Join(failure, err)
 	}
 	_, err = conn.ExecContext(ctx, "DROP USER IF EXISTS "+at)
-	return err
+	return errors.Join(err, failure)
 }
 
 // sessions lists the ids of the user's sessions from an address.
