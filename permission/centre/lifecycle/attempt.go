@@ -99,8 +99,9 @@ func (t *txn) requestRemaining(members []member) {
 		g := before
 		// A grant that may exist keeps its parameters, so that its revocation finds it. Exception: after a
 		// denial, if a revocation with the current parameters also removes it. After a failure there is no
-		// exception: the call may have granted privileges, and the next call does not remove them while
-		// another permission of the pod has the same MySQL user.
+		// exception: the call may have granted privileges. While another permission has the same MySQL user, the
+		// next call does not remove them, and the revocation ends without a call if that permission includes the
+		// current parameters.
 		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || g.State == api.Denied && m.revokes(g)) {
 			g = m.applyTo(g)
 			// The provider may be another one, or have become node-scoped while nothing was granted.
@@ -148,7 +149,7 @@ func (t *txn) createGrants(members []member, keysUsed int) {
 	}
 }
 
-// revokes reports whether a revocation with the permission's current parameters removes a grant with
+// revokes reports whether a call to revoke the permission's current parameters removes a grant with
 // previous ones: a database drops the user, whatever its privileges are.
 func (m member) revokes(g store.Grant) bool {
 	return m.provider.Type == api.ProviderMySQL && g.Provider == m.provider.Name && g.RevocationKey == provider.RevocationKey(m.provider, m.permission)

@@ -135,8 +135,8 @@ func Includes(p api.Provider, parameters, other map[string]string) bool {
 	if p.Type != api.ProviderMySQL {
 		return true
 	}
-	privileges := privilegesOf(parameters)
-	return parameters["database"] == other["database"] && tableOf(parameters) == tableOf(other) &&
+	privileges, table := privilegesOf(parameters), tableOf(parameters)
+	return parameters["database"] == other["database"] && (table == "*" || table == tableOf(other)) &&
 		!slices.ContainsFunc(privilegesOf(other), func(word string) bool { return !slices.Contains(privileges, word) })
 }
 

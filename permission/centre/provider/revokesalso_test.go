@@ -7,6 +7,14 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
+func TestAGrantOfADatabaseIncludesThatOfItsTables(t *testing.T) {
+	p := api.Provider{Type: api.ProviderMySQL}
+	all, table := map[string]string{"database": "shop", "privileges": "SELECT"}, map[string]string{"database": "shop", "table": "orders", "privileges": "SELECT"}
+	if !Includes(p, all, table) || Includes(p, table, all) {
+		t.Errorf("the grant of the database includes that of the table: %t, the reverse: %t", Includes(p, all, table), Includes(p, table, all))
+	}
+}
+
 func TestARevocationRemovesAGrantWithOtherParametersIfItsRequestIsTheSame(t *testing.T) {
 	before := map[string]string{"module": "orders", "level": "read"}
 	for name, tc := range map[string]struct {
