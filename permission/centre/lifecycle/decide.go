@@ -43,8 +43,8 @@ type Input struct {
 	// ExclusiveCallPossible: a call to the provider for another permission with the same
 	// revocation key may be in progress, and that call removes all other permissions.
 	ExclusiveCallPossible bool
-	// RevocationBegins: this is the first step of the revocation. A pod that ends may not have revoked its other
-	// permission sets yet.
+	// RevocationBegins: the revocation has not waited for another grant, and no result of its call is known. A pod that ends
+	// may not have revoked its other permission sets yet.
 	RevocationBegins bool
 }
 
@@ -114,7 +114,7 @@ func decideRevoke(in Input) Decision {
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
 	case in.GrantedToPod && in.RevocationBegins:
-		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs a part of this grant; the grant is revoked after that of this set"}
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs a part of this grant; this grant is revoked after the grant of that set"}
 	case in.GrantedToPod:
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
 			Message: "another permission set of this pod needs the same permission for some of the addresses, or the same user of the database; " +

@@ -307,7 +307,7 @@ func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
 		NodeScoped: p.NodeScoped, Overlap: o,
+		RevocationBegins: g.Reason == ReasonRevocationRequested,
 		// While one is granted, no other call is exclusive.
-		RevocationBegins:      g.Reason == ReasonRevocationRequested,
 		ExclusiveCallPossible: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOtherPod) && !o.Granted}
 }
