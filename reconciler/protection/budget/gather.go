@@ -18,16 +18,19 @@ import (
 
 // gather reads the pods and owners from which the numbers of a budget are derived. resync is
 // the time until they have to be read again without an event.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, resync time.Duration, err error) {
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope, late lateKinds) (observed budget.Observed, resync time.Duration, err error) {
 	expired, _ := r.charges.observe(b, restartGrace(b, r.podLister)) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, expired)
 	if err != nil {
 		return budget.Observed{}, 0, err
 	}
 	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
-	t := newOwnerTally(ctx, r.owners, b.Namespace)
+	t := newOwnerTally(ctx, r.owners, b.Namespace, late)
 	scope, err = t.withTraffic(scope)
 	if err != nil {
+		return observed, t.resync, err
+	}
+	if err := t.readTarget(b.Spec.TargetRef, scope); err != nil {
 		return observed, t.resync, err
 	}
 	var unread error // why the owners of observed.MayBeCovered are unknown
@@ -51,7 +54,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		observed.Pods = append(observed.Pods, p)
 		t.count(p, c.owners)
 	}
-	wanted, err := t.target(b.Spec.TargetRef, scope)
+	wanted, err := t.countTarget(b.Spec.TargetRef, scope)
 	if err == nil && wanted == nil {
 		err = unread
 	}
@@ -65,7 +68,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	observed.Total, observed.UnknownReplicas = t.total()
 	if unread != nil {
 		logging.FromContext(ctx).Warnw("pods whose owners could not be read do not count as available", "error", unread)
-		t.limitResync(owner{})
+		t.resync = min(t.resync, retryAfter(unread))
 		observed.Total = max(observed.Total, *wanted)
 	}
 	observed.Excess = t.excess()

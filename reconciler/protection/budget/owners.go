@@ -146,23 +146,17 @@ type ownerAnswer struct {
 }
 
 // readCached reads an owner that no informer has, at most once per ownerCacheTTL: its kind is not
-// watched, or its informer does not have it yet. If an owner is not read in that time, no owner of
-// its kind is read in the next: mostly the conversion webhook of the kind does not answer.
+// watched, or its informer does not have it yet. A read that takes longer ends with an error.
 func (o *owners) readCached(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
-	for _, k := range []string{key, kind.String()} {
-		if cached, ok := o.cache.Get(k); ok {
-			answer := cached.(ownerAnswer)
-			answer.owner.fromCache = true
-			return answer.owner, answer.err
-		}
+	if cached, ok := o.cache.Get(key); ok {
+		answer := cached.(ownerAnswer)
+		answer.owner.fromCache = true
+		return answer.owner, answer.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerCacheTTL)
 	defer cancel()
 	found, err := apidiscovery.Read(o.mapper, func() (owner, error) { return o.read(ctx, kind, version, namespace, name) })
-	if err != nil && ctx.Err() != nil {
-		key = kind.String()
-	}
 	o.cache.Set(key, ownerAnswer{found, err}, ownerCacheTTL)
 	return found, err
 }

@@ -95,8 +95,9 @@ type computed struct {
 func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed, error) {
 	var none computed
 	client := r.client.PodUnavailableBudgets(b.Namespace)
+	late := lateKinds{}
 	for range maxAttempts {
-		next, d := r.compute(ctx, b, guarding)
+		next, d := r.compute(ctx, b, guarding, late)
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {
 			return b, d, nil
 		}
@@ -122,17 +123,17 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 	return nil, none, controller.NewRequeueAfter(minInterval)
 }
 
-func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed) {
+func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition, late lateKinds) (*v1alpha1.PodUnavailableBudget, computed) {
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		next := unsynced(b, v1alpha1.ReasonInvalidSelector, err)
 		next.Status.ObservedGeneration = b.Generation
 		return next, computed{}
 	}
-	observed, again, err := r.gather(ctx, b, scope)
+	observed, again, err := r.gather(ctx, b, scope, late)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("could not compute the numbers of the budget", "error", err)
-		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: resync}
+		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: retryAfter(err)}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,19 +10,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
+// lateKinds are the kinds of which an owner was not read in time, and the error. A reconciliation waits for a
+// kind once, also if it computes the numbers again after a conflict.
+type lateKinds map[schema.GroupKind]error
+
 // ownerTally sums up the replicas of owners.
 type ownerTally struct {
 	ctx       context.Context //nolint:containedctx // the tally of one reconciliation
 	owners    *owners
 	namespace string
+	// target is the target of the budget, unless that is a Knative Service. It does not depend on late.
+	target owner
 	// known are the owners read so far.
 	known map[ownerKey]owner
+	late  lateKinds
 	// chains are the controllers above pods, by the pods' controller.
 	chains map[ownerKey]chain
 	// resync is the time until the owners are to be read again.
@@ -34,8 +43,8 @@ type ownerTally struct {
 	direct map[ownerKey]int32
 }
 
-func newOwnerTally(ctx context.Context, owners *owners, namespace string) *ownerTally {
-	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync,
+func newOwnerTally(ctx context.Context, owners *owners, namespace string, late lateKinds) *ownerTally {
+	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, late: late,
 		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}}
 }
 
@@ -82,14 +91,48 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 	if o, ok := t.known[key]; ok {
 		return o, nil
 	}
-	o, err := t.owners.get(t.ctx, kind.GroupKind(), kind.Version, t.namespace, ref.Name, ref.UID)
-	if err != nil {
-		return owner{}, err
+	o := t.target
+	if o.key() != key {
+		var err error
+		if o, err = t.get(kind.GroupKind(), kind.Version, ref.Name, ref.UID); err != nil {
+			return owner{}, err
+		}
 	}
 	o.uid = ref.UID
 	t.known[key] = o
 	t.limitResync(o)
 	return o, nil
+}
+
+// get reads an owner. After a read that was not answered in time, mostly because of a conversion webhook,
+// it reads no other owner of the kind.
+func (t *ownerTally) get(kind schema.GroupKind, version, name string, uid types.UID) (owner, error) {
+	if err := t.late[kind]; err != nil {
+		return owner{}, err
+	}
+	o, err := t.owners.get(t.ctx, kind, version, t.namespace, name, uid)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.late[kind] = err
+	}
+	return o, err
+}
+
+// readTarget reads the target of a budget, unless that is a Knative Service.
+func (t *ownerTally) readTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (err error) {
+	if _, ok := scope.KnativeService(); ok || ref == nil {
+		return nil
+	}
+	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
+	t.target, err = t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
+	return err
+}
+
+// retryAfter returns the time until a failed read is repeated. By ownerCacheTTL its error is not cached anymore.
+func retryAfter(err error) time.Duration {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return resync
+	}
+	return ownerCacheTTL
 }
 
 // limitResync shortens resync for an owner that is not watched. An owner that was read earlier
@@ -129,21 +172,17 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 	a.add(owners, exists)
 }
 
-// target counts the budget's target even if it has no pods. For a Knative Service these are the
+// countTarget counts the budget's target even if it has no pods. For a Knative Service these are the
 // Deployments of the Revisions that have traffic, and for a selector those of selected. It returns the
 // least number of pods that the target wants; nil if that depends on the owners of its pods.
-func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) (wanted *int32, err error) {
+func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (wanted *int32, err error) {
 	if ref == nil {
 		return nil, t.selected(scope)
 	}
 	if _, ok := scope.KnativeService(); ok {
 		return new(int32), t.deployments(scope.RevisionsWithTraffic())
 	}
-	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
-	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
-	if err != nil {
-		return nil, err
-	}
+	o := t.target
 	t.limitResync(o)
 	if _, known := t.known[o.key()]; !known && !o.terminatingOrGone && o.wanted != nil {
 		t.owned[o.key()] = newOwnedPods(o)
