@@ -61,7 +61,8 @@ type Derivation struct {
 // the observed pods and the charges of the webhook.
 func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	pods := map[types.UID]*corev1.Pod{}
-	for _, p := range slices.Concat(observed.Pods, observed.MayBeCovered) {
+	all := slices.Concat(observed.Pods, observed.MayBeCovered)
+	for _, p := range all {
 		pods[p.UID] = p
 	}
 	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
@@ -96,14 +97,15 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 			delete(d.Unavailable, name)
 		}
 	}
-	for _, p := range observed.Pods {
+	for i, p := range all {
 		if !CountsAsAvailable(p) {
 			continue
 		}
 		_, deleted := d.Deleted[p.UID]
-		if deleted || ParseEntry(d.Unavailable[p.Name]).UID == p.UID {
+		switch {
+		case deleted || ParseEntry(d.Unavailable[p.Name]).UID == p.UID:
 			t.Charged++
-		} else {
+		case i < len(observed.Pods):
 			t.Available++
 		}
 	}

@@ -110,6 +110,22 @@ func TestARecreatedPodDoesNotInheritACharge(t *testing.T) {
 	}
 }
 
+// A pod was charged, and its owner cannot be read anymore. The surge pods replace it in CURRENT.
+func TestAChargedPodThatMayBeCoveredStaysCharged(t *testing.T) {
+	for name, status := range map[string]v1alpha1.PodUnavailableBudgetStatus{
+		"deleted": {DeletedPods: map[types.UID]string{"uid-c": "5/token"}},
+		"changed": {UnavailablePods: map[string]string{"c": "5/uid-c"}},
+	} {
+		b := budgetWith(0)
+		b.Spec, b.Status = maxUnavailable("1"), status
+		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1")}, MayBeCovered: []*corev1.Pod{pod("c", "5"), pod("d", "1")},
+			Total: 2, ResourceVersion: "9", ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		if d.Current != 2 || d.Allowed != 0 {
+			t.Errorf("%s: got %+v", name, d)
+		}
+	}
+}
+
 func never[T any](T) bool { return false }
 
 // The API server may repeat a completed deletion.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
@@ -39,8 +40,10 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 			continue
 		}
 		c, err := t.chain(p)
+		last, _ := c.above.Topmost() // with an error, the unread owner
 		switch {
-		case err != nil && scope.Covers(p, c.above):
+		// The event of an owner of a watched kind reconciles soon.
+		case err != nil && (scope.Covers(p, c.above) || watched[schema.GroupKind{Group: last.Group, Kind: last.Kind}]):
 			return observed, t.resync, err
 		case err != nil: // mostly a pod of another workload than the target
 			unread, observed.MayBeCovered = err, append(observed.MayBeCovered, p)

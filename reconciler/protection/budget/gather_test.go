@@ -61,6 +61,7 @@ func TestOnlyABudgetThatMayCoverAPodDependsOnItsOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			charge := budget.Entry{ResourceVersion: "101", UID: "uid-pod-9", Token: "7"}
 			b := newBudget(tc.change)
+			maxUnavailable(2)(&b.Spec) // one of them is charged
 			b.Status.UnavailablePods = map[string]string{"pod-9": charge.String()}
 			w := newFixture(t, b, append(application(3, 3, 3), statefulSet("web", 2, nil), newPod(9, ownedBy(cloneSetKind, "x"), nil))...)
 			w.withOwners(t, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, map[string]scale{"web": {3, 3}})
@@ -79,6 +80,19 @@ func TestOnlyABudgetThatMayCoverAPodDependsOnItsOwners(t *testing.T) {
 				t.Errorf("reconciled again %t after %s", again, wait)
 			}
 		})
+	}
+}
+
+// The informers of the workloads lag behind that of the pods.
+func TestABudgetAllowsNothingWhileAnOwnerOfAWatchedKindCannotBeRead(t *testing.T) {
+	unread := revision{"web-2", 3, 3, 3, 3}.objects(10)[2:]
+	w := newFixture(t, ofKnativeService(maxUnavailable(1)), append(revision{"web-1", 3, 3, 3, 3}.objects(0), unread...)...)
+	w.withOwners(t, []*unstructured.Unstructured{knativeServiceWeb("web-1", "web-2")}, nil)
+	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewInternalError(errors.New("unavailable"))
+	})
+	if s := w.reconcile(t); s.UnavailableAllowed != 0 || !s.GetCondition(v1alpha1.BudgetSynced).IsFalse() {
+		t.Errorf("total %d, allowed %d, Synced %+v", s.TotalReplicas, s.UnavailableAllowed, s.GetCondition(v1alpha1.BudgetSynced))
 	}
 }
 
