@@ -32,7 +32,7 @@ type Namespace struct {
 
 // Request is a deletion of a pod or of a namespace, or an eviction.
 type Request struct {
-	// UID is the UID of the object. A repeated request counts once.
+	// UID is the UID of the object. A repeated request counts once, if a namespace has not grown.
 	UID       types.UID
 	Namespace Namespace
 	// Pods are the deleted pod, or all pods of the deleted namespace.

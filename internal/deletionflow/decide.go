@@ -2,6 +2,8 @@ package deletionflow
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,8 +69,8 @@ func (d *decider) decide(r Request) Decision {
 	}
 	now := deletionwindow.CountTime(d.state, d.local)
 	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}
-	if r.OfNamespace { // counted again if it has grown
-		deletion.UID = types.UID(fmt.Sprintf("%s/%d", r.UID, n))
+	if r.OfNamespace {
+		deletion.UID = d.namespaceUID(r.UID, n, now)
 	}
 	repeated := d.policy.IsCounted(d.state, now, deletion)
 	if !repeated {
@@ -81,6 +83,20 @@ func (d *decider) decide(r Request) Decision {
 		d.record(r, deletion, now, repeated)
 	}
 	return decision
+}
+
+// namespaceUID returns the UID with which the deletion of a namespace with n pods is counted. It has the
+// number of pods, so that a namespace that has grown is counted again. If it is counted with more
+// pods already, it is that UID.
+func (d *decider) namespaceUID(uid types.UID, n int64, now time.Time) types.UID {
+	for _, counted := range d.state.Newest {
+		pods, ok := strings.CutPrefix(string(counted), string(uid)+"/")
+		m, err := strconv.ParseInt(pods, 10, 64)
+		if ok && err == nil && m >= n && d.policy.IsCounted(d.state, now, deletionwindow.Deletion{UID: counted, IsNamespace: true}) {
+			return counted
+		}
+	}
+	return types.UID(fmt.Sprintf("%s/%d", uid, n))
 }
 
 // record counts an allowed deletion. Shadow mode counts all of them: what would

@@ -79,6 +79,12 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 		"a namespace beyond the limit, and a pod":           {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{denied, allowed}, 2},
 		"a repeated deletion of a namespace":                {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
 		"a repeated deletion of a namespace that has grown": {control(3, nil), []Request{namespace("n", 1)}, []Request{namespace("n", 9)}, []string{denied}, 1},
+		"a repeated deletion of a namespace that has shrunk": {control(10, nil), []Request{namespace("n", 6)}, []Request{namespace("n", 5), deletion("a")},
+			[]string{allowed, allowed}, 7},
+		"a namespace that has shrunk after its cell, and grown again": {control(11, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionCell{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 6}}
+			f.Status.Newest = []types.UID{"n/6"}
+		}), nil, []Request{namespace("n", 5), namespace("n", 6)}, []string{allowed, denied}, 11},
 		"a repeated deletion of a grown namespace keeps the counts of others": {control(10, nil), append(deletions("a", "b", "c"), namespace("n", 1)),
 			[]Request{namespace("n", 5), deletion("d"), deletion("e")}, []string{allowed, allowed, denied}, 10},
 		"shadow mode denies nothing and counts all": {control(1, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), nil,

@@ -25,8 +25,8 @@ const (
 type State struct {
 	// Cells are sorted, oldest first, and overlap by at most a second.
 	Cells []v1alpha1.DeletionCell
-	// Newest are the UIDs in the last cell, Earlier the last UIDs in the cell
-	// before it.
+	// Newest are the UIDs of the deletions in the last cell, Earlier the last UIDs in
+	// the cell before it.
 	Newest, Earlier []types.UID
 	// CommittedTime is the time of the last committed decision.
 	CommittedTime time.Time
@@ -53,6 +53,7 @@ func (s State) Store(status *v1alpha1.PodDeletionFlowControlStatus) {
 
 // Deletion is the deletion of a pod, or of a namespace with all its pods.
 type Deletion struct {
+	// UID is that of the pod, or of the namespace with a slash and the number of pods.
 	UID types.UID
 	// Count is the number of pods.
 	Count int64

@@ -78,7 +78,7 @@ type PodDeletionFlowControlStatus struct {
 	Buckets []DeletionCell `json:"buckets,omitempty"`
 	// Newest are the UIDs of pods and namespaces in the newest cell, those of
 	// namespaces with a slash and the number of pods. A repeated admission of one of
-	// them counts once.
+	// them counts once, if a namespace has not grown.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
