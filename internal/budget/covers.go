@@ -127,6 +127,9 @@ func (s Scope) WithTraffic(revisions []string) Scope {
 // RevisionsWithTraffic returns the Revisions of WithTraffic.
 func (s Scope) RevisionsWithTraffic() []string { return s.revisions }
 
+// Selects reports whether the selector of the budget matches labels. It is false if the budget has a target.
+func (s Scope) Selects(of map[string]string) bool { return s.selector.Matches(labels.Set(of)) }
+
 // Covers decides whether the budget covers a pod with these owners. Chain may be
 // nil unless NeedsChain.
 func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
@@ -134,7 +137,7 @@ func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
 		return false
 	}
 	if s.target == nil {
-		return s.selector.Matches(labels.Set(p.Labels))
+		return s.Selects(p.Labels)
 	}
 	if _, ok := s.KnativeService(); ok {
 		revision, found := chain.Revision()

@@ -118,16 +118,14 @@ func (w affectedBudgets) affectedBy(workload owner, namespace string) []*v1alpha
 	} else {
 		keys = append(keys, anyTarget(namespace))
 	}
-	found := append(w.indexed(keys), w.covering(podOf(workload, namespace))...)
+	found := w.indexed(keys)
+	if workload.podLabels != nil {
+		found = append(found, w.covering(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: workload.podLabels}})...)
+	}
 	for _, p := range w.podsBelow(workload, namespace) {
 		found = append(found, w.covering(p)...)
 	}
 	return found
-}
-
-// podOf returns a pod with the labels that a workload gives its pods.
-func podOf(workload owner, namespace string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: workload.podLabels}}
 }
 
 // ofService returns the budgets whose target is a Knative Service.

@@ -180,7 +180,8 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 			}))
 		}
 	}
-	budgets = append(budgets, targeting("idle"))
+	budgets = append(budgets, targeting("idle"), selecting("without-label", v1alpha1.PodSelector{MatchExpressions: []v1alpha1.PodSelectorRequirement{
+		{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}}))
 	objects = append(objects, deploymentOf("idle"))
 	w := newFixture(t, newBudget(nil), objects...)
 	affected := affectedBudgets{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}

@@ -198,7 +198,7 @@ func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (w
 func (t *ownerTally) selected(scope budget.Scope) error {
 	count := func(workload metav1.Object) {
 		o, _ := ownerFrom(workload)
-		if metav1.GetControllerOfNoCopy(workload) == nil && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil && scope.MayCover(podOf(o, t.namespace)) {
+		if metav1.GetControllerOfNoCopy(workload) == nil && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil && scope.Selects(o.podLabels) {
 			t.owned[o.key()] = newOwnedPods(o)
 		}
 	}
