@@ -38,13 +38,13 @@ maybe() {
 # Deletes objects. The wait has a limit, because a finalizer that is not ours may stop a deletion.
 remove() { maybe delete "$@" --ignore-not-found --timeout=3m; }
 # Decides what ends a hold of a built-in kind, as internal/workload and internal/knativetraffic do. A field
-# or a split of traffic that a person changed during the hold stays.
+# or a split of traffic that a person changed during the hold stays, and a failed Revision gets no traffic by name.
 end_of_hold='
   def annotation($name): .metadata.annotations["\($app)/\($name)"] // "" | (fromjson? | objects) // null;
   def same: map([.revisionName // "", .percent // 0, .tag // ""]);
-  # The share of the failed Revisions, and of the latest one, moves to another one.
+  # The share of the failed Revisions moves to another one. The name of the latest one is "".
   def move($failed; $to):
-    def is_failed: .revisionName // "" | . == "" or IN($failed[]);
+    def is_failed: .revisionName // "" | IN($failed[]);
     (map(select(is_failed) | .percent // 0) | add // 0) as $share
     | select($share > 0 and $to != "")
     | map(if (is_failed | not) or (.percent // 0) == 0 then . elif (.tag // "") != "" then .percent = 0 else empty end)
@@ -56,7 +56,7 @@ end_of_hold='
     (map(latest and (.percent // 0) > 0) | index(true)) as $i
     | select($i)
     | if any(.[]; .tag == "unjudged" or latest and (.tag // "") != "") or ("unjudged-\($service)" | length) > 63 then . else .[$i].tag = "unjudged" end
-    | move([]; $to);
+    | move([""]; $to);
   # A repair has the record of the traffic in the annotation bypass.
   def traffic:
     annotation("bypass") as $bypass
@@ -69,8 +69,9 @@ end_of_hold='
     | {Deployment: ["paused"], StatefulSet: ["updateStrategy", "rollingUpdate", "partition"], DaemonSet: ["updateStrategy", "type"]}[.kind] as $path
     | if .kind == "Service" then
         . as $service | traffic | select(.former) | (.failed // []) as $failed | (.to // "") as $to
-        | select(any(.former | move($failed; $to), (pin($service.metadata.name; $to) | move($failed; $to) // .); same == ($service.spec.traffic // [] | same)))
-        | {spec: {traffic: .former}}
+        | ($failed + [""]) as $moved
+        | select(any(.former | move($moved; $to), (pin($service.metadata.name; $to) | move($moved; $to) // .); same == ($service.spec.traffic // [] | same)))
+        | {spec: {traffic: (.former | move($failed; $to) // .)}}
       else
         (annotation("hold") | .former) as $former
         | select(is_held and (.spec | getpath($path)) == $held and $former != $held) | {spec: ({} | setpath($path; $former))}

@@ -1,6 +1,7 @@
 // Package knativetraffic decides about the traffic of a Knative Service. When its release failed its
-// check, the share of the failed Revisions in spec.traffic moves to the last good one, and back when
-// the hold ends. If releases are judged before they get traffic, spec.traffic names the Revision that gets
+// check, the share of the failed Revisions in spec.traffic moves to the last good one. When
+// the hold ends, it moves back, except the share of entries that name a Revision whose fail was not
+// overruled. If releases are judged before they get traffic, spec.traffic names the Revision that gets
 // the requests now, instead of the latest Revision. Budgets protect the pods of the Revisions that get
 // requests. The functions are pure.
 //

@@ -222,8 +222,9 @@ func (w *Workload) WriteTraffic(to knativetraffic.Split) []Operation {
 }
 
 // RestoreTraffic returns the operations that move the traffic of a Knative Service back after a hold;
-// none if a person has changed it since.
-func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
+// none if a person has changed it since. The share of a failed Revision that spec.traffic named stays where it was
+// moved, unless the Revision is one of overruled: those whose fail was overruled.
+func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic, overruled ...string) []Operation {
 	if held == nil || held.Former == nil {
 		return nil
 	}
@@ -231,7 +232,9 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
 	if !ok {
 		return nil
 	}
-	return w.WriteTraffic(former)
+	failed := slices.DeleteFunc(slices.Clone(held.Failed), func(name string) bool { return slices.Contains(overruled, name) })
+	restored, _ := knativetraffic.Move(former, knativetraffic.Revisions{Names: failed}, held.To)
+	return w.WriteTraffic(restored)
 }
 
 // readyRevision returns the latest Revision of a Knative Service that is Ready. Serving keeps its name in

@@ -69,7 +69,7 @@ func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, er
 	write := holdOperations
 	switch action {
 	case ActionResume:
-		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
+		return json.Marshal(append(ops, resumeOperations(w, in)...))
 	case ActionSetDefenseStatus:
 		return json.Marshal(append(ops, processedOperations(w, in.ChangeWorkload)...))
 	case ActionMoveTraffic:

@@ -73,9 +73,10 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	return hold
 }
 
-// resumeOperations undo holdOperations.
-func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
-	ops := processedOperations(w, c)
+// resumeOperations undo holdOperations. If the release that ends the hold is one that failed, its fail was overruled,
+// and its Revisions get their traffic back. Those of other failed releases get none by name.
+func resumeOperations(w *workload.Workload, in Input) []workload.Operation {
+	ops := processedOperations(w, in.ChangeWorkload)
 	hold := v1alpha1.HoldOf(w.Annotations)
 	ops = append(ops, endSuspension(w, hold)...)
 	if _, ok := w.Annotations[v1alpha1.HoldAnnotation]; ok {
@@ -84,7 +85,7 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 	if hold != nil {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
-	return append(ops, w.RestoreTraffic(v1alpha1.RestorableTrafficOf(w.Labels, w.Annotations))...)
+	return append(ops, w.RestoreTraffic(v1alpha1.RestorableTrafficOf(w.Labels, w.Annotations), in.Revisions.Own...)...)
 }
 
 // endSuspension ends a suspension by Breakwater. That of a person stays or is restored.

@@ -170,6 +170,33 @@ func TestTheTrafficBeforeAFailedRepairIsRestored(t *testing.T) {
 	checkTraffic(t, patchKnative(t, raw, ActionResume, Input{ChangeWorkload: c}), `[{"latestRevision":true,"percent":100}]`)
 }
 
+// Revision c was released by name, and failed; the share of d moved in an earlier hold of the suspension.
+func TestAFailedRevisionThatTheTrafficNamedGetsNoneWithoutAPerson(t *testing.T) {
+	const former = `[{"revisionName":"c","percent":20},{"revisionName":"d","percent":10},{"latestRevision":true,"percent":30},{"revisionName":"a","percent":40}]`
+	const traffic = `"traffic":{"failed":["c","d"],"to":"a","former":` + former + `}`
+	bypass := func(kind string) string {
+		return fmt.Sprintf(`%q:%q`, v1alpha1.BypassAnnotation, fmt.Sprintf(`{"kind":%q,"suspend":"1","attempt":2,%s}`, kind, traffic))
+	}
+	hold := fmt.Sprintf(`%q:%q`, v1alpha1.HoldAnnotation, `{"attempt":2,`+traffic+`}`)
+	for name, tc := range map[string]struct {
+		record string
+		own    []string // the Revisions of the release that succeeds
+		want   string
+	}{
+		"a rollback":                     {bypass("rollback"), []string{"e"}, `[{"latestRevision":true,"percent":30},{"percent":70,"revisionName":"a"}]`},
+		"a repair":                       {bypass("repair"), []string{"e"}, `[{"latestRevision":true,"percent":30},{"percent":70,"revisionName":"a"}]`},
+		"the fail of c is overruled":     {hold, []string{"c"}, `[{"percent":20,"revisionName":"c"},{"latestRevision":true,"percent":30},{"percent":50,"revisionName":"a"}]`},
+		"those of c and d are overruled": {hold, []string{"c", "d"}, `[{"percent":20,"revisionName":"c"},{"percent":10,"revisionName":"d"},{"latestRevision":true,"percent":30},{"percent":40,"revisionName":"a"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"1"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]s}},
+				"spec":{"template":{},"traffic":[{"revisionName":"a","percent":100}]}}`, v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, tc.record)
+			raw = patchKnative(t, raw, ActionResume, Input{ChangeWorkload: attempt(2), Revisions: Revisions{Own: tc.own}})
+			checkTraffic(t, raw, tc.want)
+		})
+	}
+}
+
 // A change of scale creates another Revision of the failed template.
 func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
 	held := func(names ...string) func(*Input) {
