@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func TestARollbackSelectsASavedVersion(t *testing.T) {
@@ -51,6 +52,19 @@ func TestARollbackSelectsASavedVersion(t *testing.T) {
 				t.Errorf("got %q, %v, want %q, %q", got.Release.Version, err, tc.want, tc.err)
 			}
 		})
+	}
+}
+
+func TestARollbackByThePluginKeepsTheScaleOfAKnativeService(t *testing.T) {
+	const saved, live, want = `{"metadata":{"annotations":{"autoscaling.knative.dev/max-scale":"10"}},"spec":{"containers":[]}}`,
+		`{"metadata":{"annotations":{"autoscaling.knative.dev/max-scale":"100"}},"spec":{}}`, `{"metadata":{"annotations":{"autoscaling.knative.dev/max-scale":"100"}},"spec":{"containers":[]}}`
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON([]byte(`{"apiVersion":"serving.knative.dev/v1","kind":"Service","spec":{"template":` + live + `}}`)); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := rollbackPatch(o, workload.KnativeService, savedtemplate.Saved{Template: json.RawMessage(saved)})
+	if err != nil || !strings.Contains(string(patch), `"path":"/spec/template","value":`+want+`}`) {
+		t.Errorf("patch %s, %v, want the template %s", patch, err, want)
 	}
 }
 

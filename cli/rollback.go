@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func (a *app) rollbackCommand() *cobra.Command {
@@ -60,10 +62,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return fmt.Errorf("roll back %s: %w", t, err)
 	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": o.GetUID()},
-		{"op": "replace", "path": "/spec/template", "value": saved.Template},
-	})
+	patch, err := rollbackPatch(o, t.kind(), saved)
 	if err != nil {
 		return err
 	}
@@ -72,6 +71,23 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 		return fmt.Errorf("roll back %s to %s: %w", t, saved.Release.Version, err)
 	}
 	return a.printReleased(t, after)
+}
+
+// rollbackPatch returns the JSON patch that writes a saved template to a workload.
+func rollbackPatch(o *unstructured.Unstructured, kind workload.Kind, saved savedtemplate.Saved) ([]byte, error) {
+	live, _, _ := unstructured.NestedMap(o.Object, "spec", "template") // a workload has one
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	template, err := kind.WithScalingOf(saved.Template, current)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": o.GetUID()},
+		{"op": "replace", "path": "/spec/template", "value": template},
+	})
 }
 
 // selectTemplate selects the saved template of the version that begins with to. If to is

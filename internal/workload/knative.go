@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -38,6 +39,9 @@ const (
 	knativeServiceLabel    = knativeGroup + "/service"
 	knativeServiceUIDLabel = knativeGroup + "/serviceUID"
 )
+
+// scalingPrefix is the prefix of the annotations of a template with which Serving scales its Revision.
+const scalingPrefix = "autoscaling.knative.dev/"
 
 // settingsKey is an annotation that exists only in templates in memory: the fields of a
 // Revision that corev1.PodTemplateSpec lacks, such as containerConcurrency. Version hashes it.
@@ -90,7 +94,7 @@ func (k Kind) trimTemplate(template json.RawMessage, scaling bool) (json.RawMess
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return scaling && strings.HasPrefix(key, "autoscaling.knative.dev/") || key == v1alpha1.VersionKey || key == v1alpha1.AttemptAnnotation
+		return scaling && strings.HasPrefix(key, scalingPrefix) || key == v1alpha1.VersionKey || key == v1alpha1.AttemptAnnotation
 	})
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
@@ -104,6 +108,33 @@ func (k Kind) trimTemplate(template json.RawMessage, scaling bool) (json.RawMess
 		return nil, fmt.Errorf("encode template: %w", err)
 	}
 	return trimmed, nil
+}
+
+// WithScalingOf returns the template that a rollback writes: for a Knative Service the saved one with the annotations
+// of the current one that scale it. A change of scale is no release, so the saved template does not have it.
+func (k Kind) WithScalingOf(saved, current json.RawMessage) (json.RawMessage, error) {
+	if k.Revisions != KnativeRevisions {
+		return saved, nil
+	}
+	var content, live map[string]any
+	if err := errors.Join(kubejson.Unmarshal(saved, &content), kubejson.Unmarshal(current, &live)); err != nil {
+		return nil, fmt.Errorf("decode template: %w", err)
+	}
+	annotations := map[string]any{}
+	merge := func(from map[string]any, scaling bool) {
+		of, _ := field(from, "metadata", "annotations").(map[string]any)
+		for key, value := range of {
+			if strings.HasPrefix(key, scalingPrefix) == scaling {
+				annotations[key] = value
+			}
+		}
+	}
+	merge(content, false)
+	merge(live, true)
+	if err := unstructured.SetNestedMap(content, annotations, "metadata", "annotations"); err != nil {
+		return nil, fmt.Errorf("write the annotations of a template: %w", err)
+	}
+	return json.Marshal(content)
 }
 
 // DecodeTemplate decodes the template of a kind, as JSON, to the form that Version hashes.

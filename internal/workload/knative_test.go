@@ -75,6 +75,34 @@ func TestASavedKnativeTemplateKeepsItsScaling(t *testing.T) {
 	}
 }
 
+func TestARollbackKeepsTheScalingOfAKnativeService(t *testing.T) {
+	const low, high, window = `,"autoscaling.knative.dev/max-scale":"10"`, `,"autoscaling.knative.dev/max-scale":"100"`, `,"autoscaling.knative.dev/window":"10s"`
+	for name, tc := range map[string]struct{ saved, current, want string }{
+		"a changed value":        {knative(low, ""), knative(high, `,"serviceAccountName":"s"`), knative(high, "")},
+		"a further annotation":   {knative(low, ""), knative(low+window, ""), knative(low+window, "")},
+		"a removed annotation":   {knative(low+window, ""), knative(window, ""), knative(window, "")},
+		"no annotation any more": {knative(low, ""), `{"spec":{}}`, knative("", "")},
+		"other annotations":      {knative(low, ""), knative(low+`,"c":"d"`+release("v", "2"), ""), knative(low, "")},
+		"none was saved":         {`{"spec":{}}`, knative(high, ""), `{"metadata":{"annotations":{"autoscaling.knative.dev/max-scale":"100"}},"spec":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := workload.KnativeService.WithScalingOf(json.RawMessage(tc.saved), json.RawMessage(tc.current))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same, err := workload.SameTemplate(got, json.RawMessage(tc.want)); err != nil || !same {
+				t.Errorf("%s, %v, want %s", got, err, tc.want)
+			}
+			if knativeVersion(t, string(got)) != knativeVersion(t, tc.saved) {
+				t.Error("it is another version")
+			}
+			if got, err := workload.Deployment.WithScalingOf(json.RawMessage(tc.saved), json.RawMessage(tc.current)); err != nil || string(got) != tc.saved {
+				t.Errorf("of a Deployment: %s, %v", got, err)
+			}
+		})
+	}
+}
+
 // See TestAnUpgradeKeepsVersions.
 func TestAnUpgradeKeepsTheVersionsOfKnativeServices(t *testing.T) {
 	if got, want := knativeVersion(t, knative("", "")), "7bca863558767e60f4615f2201fcd140"; got != want {

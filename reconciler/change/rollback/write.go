@@ -68,9 +68,13 @@ func patchOf(w *liveworkload.Workload, rollback v1alpha1.Rollback, target Target
 	if err != nil {
 		return nil, fmt.Errorf("encode the rollback: %w", err)
 	}
+	template, err := w.Kind.WithScalingOf(target.Template, w.RawTemplate)
+	if err != nil {
+		return nil, err
+	}
 	ops := append(unchanged(w.Workload),
 		workload.Operation{Op: "test", Path: workload.Pointer("metadata", "generation"), Value: w.Generation},
-		workload.Operation{Op: "replace", Path: workload.Pointer("spec", "template"), Value: target.Template},
+		workload.Operation{Op: "replace", Path: workload.Pointer("spec", "template"), Value: template},
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackAnnotation), Value: string(value)},
 	)
 	return json.Marshal(append(ops, removeRequest(w.Workload)...))
