@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,6 +18,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/jsonfields"
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -201,8 +201,8 @@ func badBody(err error) error {
 	if errors.As(err, &limit) {
 		return limit
 	}
-	if quoted, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		field := text.Truncate(strings.Trim(quoted, `"`), maxField)
+	if field, unknown := jsonfields.Unknown(err); unknown {
+		field = text.Truncate(field, maxField)
 		return &problem{status: http.StatusUnprocessableEntity, field: field,
 			message: field + " is not a field of the body; send only namespace, deploymentName, version, kind and attempt (a dry run is ?dryRun=true)"}
 	}

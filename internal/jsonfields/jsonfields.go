@@ -1,4 +1,4 @@
-// Package jsonfields reads the JSON fields of Go types.
+// Package jsonfields reads the JSON fields of Go types, and the names of fields that a decoder does not know.
 package jsonfields
 
 import (
@@ -19,4 +19,10 @@ func Of(t reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return all
+}
+
+// Unknown returns the field that a decoder did not know (json.Decoder.DisallowUnknownFields); false for another error.
+func Unknown(err error) (string, bool) {
+	quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
+	return strings.Trim(quoted, `"`), ok
 }

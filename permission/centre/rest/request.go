@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/breakwater-dev/breakwater/internal/jsonfields"
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
@@ -81,6 +82,7 @@ func decode(c echo.Context, to any) error {
 		return nil
 	}
 	var typeErr *json.UnmarshalTypeError
+	unknown, isUnknown := jsonfields.Unknown(err)
 	switch {
 	case errors.As(err, &typeErr):
 		// The API has no fields for Go's embedded structs.
@@ -89,9 +91,8 @@ func decode(c echo.Context, to any) error {
 		return badRequest(fieldOrBody(field), fmt.Sprintf("is a JSON %s; must be of type %s", text.Truncate(typeErr.Value, maxQuoted), typeErr.Type))
 	case errors.Is(err, io.EOF):
 		return badRequest("body", "is empty; must be JSON")
-	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		field := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return badRequest(fieldOrBody(field), "is not a field of this object; remove it")
+	case isUnknown:
+		return badRequest(fieldOrBody(unknown), "is not a field of this object; remove it")
 	default:
 		return badRequest("body", "is not valid JSON: "+text.Truncate(err.Error(), maxQuoted))
 	}
