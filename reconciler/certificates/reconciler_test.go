@@ -108,14 +108,18 @@ func (f *fixture) verify(t *testing.T, service, host string) error {
 // verifyWith verifies the certificate of a Service as a client that trusts a bundle.
 func (f *fixture) verifyWith(t *testing.T, bundle, service, host string) error {
 	t.Helper()
-	pair := pairOf(f.getSecret(t, service+"-certs"))
+	return verifyPair(pairOf(f.getSecret(t, service+"-certs")), []byte(bundle), host, f.clock.Now())
+}
+
+// verifyPair verifies a certificate of a host as a client that trusts a bundle.
+func verifyPair(pair servingcert.KeyPair, bundle []byte, host string, now time.Time) error {
 	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
 		return err
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(bundle))
-	_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: f.clock.Now()})
+	roots.AppendCertsFromPEM(bundle)
+	_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
 	return err
 }
 

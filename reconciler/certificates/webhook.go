@@ -106,7 +106,7 @@ func (r *WebhookReconciler) renewed(secret *corev1.Secret) (data map[string][]by
 	if !bytes.Contains(bundle, ca.Current.Cert) {
 		ca.Previous = servingcert.Readable(bundle) // of Knative's controller, or of a CA without its key
 	}
-	pair := servingcert.KeyPair{Cert: secret.Data[certresources.ServerCert], Key: secret.Data[certresources.ServerKey]}
+	pair := webhookPairOf(secret)
 	complete, trusted := bytes.Equal(bundle, ca.Bundle()), ca.Trusts(pair, names, now)
 	switch published := complete && now.Sub(r.since) >= interval; {
 	case complete && (ca.IsUpToDate(pair, names, now) || trusted && !published):
@@ -119,6 +119,10 @@ func (r *WebhookReconciler) renewed(secret *corev1.Secret) (data map[string][]by
 	data = dataOf(ca)
 	data[certresources.CACert], data[certresources.ServerCert], data[certresources.ServerKey] = ca.Bundle(), pair.Cert, pair.Key
 	return data, true, nil
+}
+
+func webhookPairOf(secret *corev1.Secret) servingcert.KeyPair {
+	return servingcert.KeyPair{Cert: secret.Data[certresources.ServerCert], Key: secret.Data[certresources.ServerKey]}
 }
 
 // names returns the DNS names of the Service.

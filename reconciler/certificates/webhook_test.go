@@ -2,8 +2,6 @@ package certificates
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"testing"
 	"time"
@@ -68,16 +66,7 @@ func (f *webhookFixture) reconcile(t *testing.T) *corev1.Secret {
 
 // trusts returns why the API server, with the bundle of a Secret, does not trust the certificate of another.
 func (f *webhookFixture) trusts(bundle, served *corev1.Secret) error {
-	pair, err := tls.X509KeyPair(served.Data[certresources.ServerCert], served.Data[certresources.ServerKey])
-	if err != nil {
-		return err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle.Data[certresources.CACert]) {
-		return errors.New("no CA")
-	}
-	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "webhook." + v1alpha1.SystemNamespace + ".svc", CurrentTime: f.clock.Now()})
-	return err
+	return verifyPair(webhookPairOf(served), bundle.Data[certresources.CACert], hostOf(f.Service)+".svc", f.clock.Now())
 }
 
 // The API server has the former bundle until a webhook wrote the new one to its configuration, and a replica whose cache
