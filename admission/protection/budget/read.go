@@ -202,13 +202,15 @@ func orphans(req *admissionv1.AdmissionRequest, deleted *metav1.PartialObjectMet
 		return false // the API server always sends options
 	}
 	o, err := decode[metav1.DeleteOptions](req.Options)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false
+	}
+	dependents := o.OrphanDependents //nolint:staticcheck // older clients set OrphanDependents
+	switch {
 	case o.PropagationPolicy != nil:
 		return *o.PropagationPolicy == metav1.DeletePropagationOrphan
-	case o.OrphanDependents != nil: //nolint:staticcheck // older clients set OrphanDependents
-		return *o.OrphanDependents //nolint:staticcheck // as above
+	case dependents != nil:
+		return *dependents
 	case slices.Contains(deleted.Finalizers, metav1.FinalizerOrphanDependents):
 		return true
 	}
