@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -62,8 +63,35 @@ func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 		}
 	}
 	same, err := workload.SameTemplate(before.Template, after.Template)
-	c.TemplateChanged, c.specChanged = !same, !bytes.Equal(before.raw, after.raw)
+	if err != nil {
+		return err
+	}
+	c.TemplateChanged = !same
+	c.specChanged, err = specChanged(c.New.Kind, before.raw, after.raw)
 	return err
+}
+
+// specChanged compares specs as raw JSON. On the template of a Knative Service, Breakwater's annotations are not
+// compared: the first response to a readmission writes them, and the request is sent again.
+func specChanged(kind workload.Kind, before, after json.RawMessage) (bool, error) {
+	if bytes.Equal(before, after) {
+		return false, nil
+	}
+	if kind.Revisions != workload.KnativeRevisions {
+		return true, nil
+	}
+	var specs [2]map[string]json.RawMessage
+	for i, raw := range []json.RawMessage{before, after} {
+		if err := kubejson.Unmarshal(raw, &specs[i]); err != nil {
+			return false, fmt.Errorf("decode spec: %w", err)
+		}
+		template, err := kind.SavedTemplate(specs[i]["template"])
+		if err != nil {
+			return false, err
+		}
+		specs[i]["template"] = template
+	}
+	return !reflect.DeepEqual(specs[0], specs[1]), nil
 }
 
 // spec is a workload's spec as raw JSON.
@@ -121,9 +149,11 @@ func (c Change) Readmission() bool {
 	return maps.Equal(before, after) && maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels))
 }
 
-// withoutRelease returns the labels or annotations without those of the release.
+// withoutRelease returns the labels or annotations without those of the release. Serving records who has changed
+// the spec, thus its template.
 func withoutRelease(m map[string]string) map[string]string {
 	rest := maps.Clone(m)
+	delete(rest, workload.KnativeLastModifierAnnotation)
 	delete(rest, v1alpha1.VersionKey)
 	delete(rest, v1alpha1.AttemptAnnotation)
 	return rest

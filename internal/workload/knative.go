@@ -43,6 +43,9 @@ const (
 // scalingPrefix is the prefix of the annotations of a template with which Serving scales its Revision.
 const scalingPrefix = "autoscaling.knative.dev/"
 
+// KnativeLastModifierAnnotation has the user who changed the spec of a Knative Service. Serving writes it.
+const KnativeLastModifierAnnotation = knativeGroup + "/lastModifier"
+
 // settingsKey is an annotation that exists only in templates in memory: the fields of a
 // Revision that corev1.PodTemplateSpec lacks, such as containerConcurrency. Version hashes it.
 const settingsKey = "breakwater.dev/revision-settings"
