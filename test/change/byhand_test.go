@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,9 @@ func TestAServerSideApplyAfterARollbackConflictsWithItsFieldManager(t *testing.T
 	mustApply("v2", standing)
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
+	if managers := w.managersOf(t, `"f:paused"`); !slices.Equal(managers, []string{"breakwater-hold"}) {
+		t.Errorf("managers of spec.paused are %q, want breakwater-hold", managers)
+	}
 	mustApply("v2", 1)
 	w.requestRollback(t, 2)
 	w.checkComplete(t, "v1", 3)
@@ -119,4 +123,20 @@ func TestAServerSideApplyAfterARollbackConflictsWithItsFieldManager(t *testing.T
 	}
 	mustApply("v3", 1, "--force-conflicts")
 	w.checkComplete(t, "v3", 4)
+}
+
+// managersOf returns the managers of a field of the workload.
+func (w target) managersOf(t *testing.T, field string) []string {
+	t.Helper()
+	var managers []string
+	live, err := w.live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range live.GetManagedFields() {
+		if strings.Contains(string(entry.FieldsV1.Raw), field) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
 }

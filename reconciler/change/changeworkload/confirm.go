@@ -123,7 +123,7 @@ func (r *Reconciler) readRelease(ctx context.Context, in Input) (Input, error) {
 // patchWorkload patches the workload.
 func (r *Reconciler) patchWorkload(ctx context.Context, w *workload.Workload, action Action, patch []byte) error {
 	_, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name,
-		types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: holdManager})
 	if err != nil {
 		return fmt.Errorf("%s %s %s/%s: %w", action, w.Kind.Kind, w.Namespace, w.Name, err)
 	}

@@ -51,8 +51,12 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// fieldManager owns what this binary writes.
+// fieldManager owns what this binary writes, except on workloads.
 const fieldManager = "controller"
+
+// holdManager owns what a hold writes on a workload: a later server-side apply that sets the same
+// field gets a conflict that names it.
+const holdManager = "breakwater-hold"
 
 // conflictRetry is the delay after a conflict on the workload. Usually the event
 // of the newer workload comes earlier.
