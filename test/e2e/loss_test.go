@@ -13,6 +13,7 @@ import (
 
 	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
@@ -216,10 +217,11 @@ func stopBroker(t *testing.T, e *environment) (undo func()) {
 
 // webhookUnreachable: releases of suspended workloads need the webhook; other releases, scaling and labels do not.
 func webhookUnreachable(t *testing.T, e *environment) {
-	n := e.optedInNamespace(t)
+	n, knative := e.optedInNamespace(t), e.firstKnativeVersion(t)
 	n.suspendWeb(t)
 	n.create(t, builder.Deployment("free", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.ReleaseSuccess)
+	knative.awaitAttempt(t, rolloutTimeout, workload.KnativeService, "web", 1, v1alpha1.ReleaseSuccess)
 	// A workload created shortly after the opt-in counts as a baseline.
 	await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
 		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
@@ -239,6 +241,7 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	n.run(t, "label", "deployment", "web", "team=a")
 	n.release(t, "free", "v2")
 	n.create(t, builder.Deployment("new", 1, builder.Simulated))
+	knative.patchKnative(t, releaseOf("v2"))
 	n.awaitAvailable(t, "free")
 	n.awaitAvailable(t, "new")
 	// The webhook replaces the path, as after ten minutes.
@@ -259,5 +262,6 @@ func webhookUnreachable(t *testing.T, e *environment) {
 			return nil
 		})
 	}
+	knative.awaitAttempt(t, recoveryTimeout, workload.KnativeService, "web", 2, v1alpha1.ReleaseSuccess)
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }
