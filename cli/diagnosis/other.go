@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
@@ -31,9 +30,12 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		e.Reason, e.Why = c.Reason, []string{c.Message}
 		switch {
 		case c.Status == corev1.ConditionTrue:
-		case strings.HasPrefix(c.Reason, "BreakerOpen"), c.Reason == "PermissionDenied":
+		case c.Reason == podmeta.ReasonBreakerOpenDenied, c.Reason == podmeta.ReasonPermissionDenied:
 			e.State = StateFailed
 			e.WaysOut = []WayOut{{"have the permission corrected, then reset the breaker of the pod (docs/permission/application-team.md)", ""}}
+		case c.Reason == podmeta.ReasonBreakerOpenFailed:
+			e.State = StateRunning
+			e.WaysOut = []WayOut{{"wait: Breakwater retries", ""}, {"reset the breaker of the pod for an attempt at once (docs/permission/application-team.md)", ""}}
 		default:
 			e.State = StateRunning
 		}

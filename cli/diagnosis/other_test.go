@@ -25,6 +25,7 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 		"all are granted":               {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "True", Reason: "PermissionGranted", Message: "granted"}}, diagnosis.StateNotWaiting, "granted"},
 		"one is applied for":            {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "PermissionApplying", Message: "orders waits"}}, diagnosis.StateRunning, "orders waits"},
 		"one is denied":                 {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "BreakerOpenDenied", Message: "orders denied"}}, diagnosis.StateFailed, "orders denied"},
+		"one failed three times":        {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "BreakerOpenFailed", Message: "3 attempts failed"}}, diagnosis.StateRunning, "3 attempts failed"},
 		"the init container is missing": {[]corev1.PodCondition{{Type: podmeta.ConditionInjected, Status: "False", Reason: "PermissionNotInjected", Message: "not injected"}}, diagnosis.StateFailed, "not injected"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,6 +34,27 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 				t.Errorf("got %+v", e)
 			}
 		})
+	}
+}
+
+// Breakwater retries a failed permission itself; nothing has to be corrected.
+func TestTheWaysOutOfAnOpenBreakerDependOnWhyItIsOpen(t *testing.T) {
+	const correct, now = "have the permission corrected, then reset the breaker of the pod", "reset the breaker of the pod for an attempt at once"
+	for reason, want := range map[string]string{
+		podmeta.ReasonPermissionDenied: correct, podmeta.ReasonBreakerOpenDenied: correct,
+		podmeta.ReasonBreakerOpenFailed: now, podmeta.ReasonPermissionFailed: "",
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: reason}}
+		var got string
+		for _, w := range diagnosis.ExplainPod(p).WaysOut {
+			if strings.Contains(w.Do, "breaker") {
+				got, _, _ = strings.Cut(w.Do, " (docs/")
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
 	}
 }
 
