@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
@@ -103,7 +104,7 @@ func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
 		case f.Status.RoomTime == nil: // no deletion is within the limit, so neither time nor a new count helps
 			e.WaysOut = []WayOut{edit}
 		default:
-			e.Why = append(e.Why, "deletions are allowed again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
+			e.Why = append(e.Why, "deletions are allowed again at "+f.Status.RoomTime.UTC().Format(time.RFC3339))
 			e.WaysOut = []WayOut{{"wait until then", ""}, edit,
 				{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)}}
 		}
