@@ -67,6 +67,9 @@ func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl breakwater"},
+		// The scripts of the default command complete a program breakwater. kubectl gets the
+		// completions from cmd/kubectl-breakwater/kubectl_complete-breakwater.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

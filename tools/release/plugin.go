@@ -14,6 +14,9 @@ import (
 
 const pluginProgram = "cmd/kubectl-breakwater"
 
+// pluginCompletion is the program that kubectl calls to complete the words after `kubectl breakwater`.
+const pluginCompletion = "kubectl_complete-breakwater"
+
 // pluginPlatforms are the platforms of users' machines, not of clusters.
 var pluginPlatforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 
@@ -46,10 +49,6 @@ func writePlugin(ctx context.Context, o options) error {
 	if o.only != nil {
 		return nil
 	}
-	license, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))
-	if err != nil {
-		return err
-	}
 	krew := krewManifest{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin",
 		Metadata: map[string]string{"name": "breakwater"},
@@ -65,11 +64,11 @@ func writePlugin(ctx context.Context, o options) error {
 		if err != nil {
 			return fmt.Errorf("plugin for %s: %w", platform, err)
 		}
-		bin := "kubectl-breakwater"
-		if system == "windows" {
-			bin += ".exe"
+		files, err := pluginFiles(o, system, program)
+		if err != nil {
+			return err
 		}
-		packed, err := archive([]file{{bin, 0o755, program}, {"LICENSE", 0o644, license}}, o.time)
+		packed, err := archive(files, o.time)
 		if err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func writePlugin(ctx context.Context, o options) error {
 		}
 		krew.Spec.Platforms = append(krew.Spec.Platforms, krewPlatform{
 			Selector: map[string]map[string]string{"matchLabels": {"os": system, "arch": arch}},
-			URI:      fmt.Sprintf("%s/%s/%s", o.download, o.version, name), SHA256: fmt.Sprintf("%x", sha256.Sum256(packed)), Bin: bin,
+			URI:      fmt.Sprintf("%s/%s/%s", o.download, o.version, name), SHA256: fmt.Sprintf("%x", sha256.Sum256(packed)), Bin: files[0].name,
 		})
 	}
 	text, err := yaml.Marshal(krew)
@@ -87,6 +86,23 @@ func writePlugin(ctx context.Context, o options) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(o.out, "breakwater.krew.yaml"), text, 0o644)
+}
+
+// pluginFiles returns the files of an archive, the program first. kubectl completes the plugin with a
+// shell script, which Windows does not run.
+func pluginFiles(o options, system string, program []byte) ([]file, error) {
+	license, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	if system == "windows" {
+		return []file{{"kubectl-breakwater.exe", 0o755, program}, {"LICENSE", 0o644, license}}, nil
+	}
+	complete, err := os.ReadFile(filepath.Join(o.root, pluginProgram, pluginCompletion))
+	if err != nil {
+		return nil, err
+	}
+	return []file{{"kubectl-breakwater", 0o755, program}, {pluginCompletion, 0o755, complete}, {"LICENSE", 0o644, license}}, nil
 }
 
 func buildPlugin(ctx context.Context, o options, system, arch string) ([]byte, error) {

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,6 +206,25 @@ func TestTheProgramOfThePluginIsReproducible(t *testing.T) {
 	}
 	if !bytes.Contains(program, []byte("v0.1.0")) {
 		t.Error("it does not contain its version")
+	}
+}
+
+// kubectl completes a plugin with a second program. It does not run a script without an extension on Windows.
+func TestTheArchiveOfThePluginHasItsCompletionForKubectl(t *testing.T) {
+	for system, want := range map[string][]string{
+		"linux":   {"kubectl-breakwater", "kubectl_complete-breakwater", "LICENSE"},
+		"windows": {"kubectl-breakwater.exe", "LICENSE"},
+	} {
+		var got []string
+		for _, f := range must(pluginFiles(options{root: "../.."}, system, []byte("program"))) {
+			got = append(got, f.name)
+			if f.name != "LICENSE" && f.mode != 0o755 {
+				t.Errorf("%s has mode %o", f.name, f.mode)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", system, got, want)
+		}
 	}
 }
 
