@@ -129,6 +129,7 @@ func TestWrongCommandsAreFound(t *testing.T) {
 		"go run ./test/conformance -uri http://a":                                          `does not have "uri"`,
 		"go run ./test/conform":                                                            "test/conform does not exist",
 		"./uninstall.sh --no":                                                              "does not have --no",
+		"bash uninstall.sh --no":                                                           "does not have --no",
 		"hack/fuzzy.sh":                                                                    "hack/fuzzy.sh does not exist",
 		"bin/cluster exec -- kubectl get changes":                                          `unknown kind "changes"`,
 		"kubectl get pods | kubectx a":                                                     `unknown program "kubectx"`,

@@ -26,6 +26,10 @@ func (c *catalogue) call(call commands.Call, folder string) error {
 		inner := call
 		inner.Args = args[slices.Index(args, "--")+1:]
 		return c.call(inner, folder)
+	case program == "bash" && len(args) > 1:
+		inner := call
+		inner.Args = args[1:]
+		return c.call(inner, folder)
 	case program == "kubectl" && len(args) > 1 && args[1] == "breakwater":
 		return plugin(args[2:])
 	case program == "kubectl":

@@ -11,7 +11,7 @@ const prompt = "$ "
 
 // programs are the words that begin a command. No other word does.
 var programs = []string{
-	"asciinema", "ask", "base64", "cd", "cosign", "curl", "date", "export", "git", "go", "head", "helm",
+	"asciinema", "ask", "base64", "bash", "cd", "cosign", "curl", "date", "export", "git", "go", "head", "helm",
 	"jq", "judge", "kind", "ko", "kubectl", "make", "mv", "openssl", "sha256sum", "tar", "uninstall.sh",
 }
 

@@ -112,7 +112,7 @@ var Proofs = []Proof{
 	not(environment, `export .*`),
 	not(sample, `(\.\./\.\./)?bin/cluster exec -- .*|cd test/shop`),
 	not(ends, `make (bench|chaos|demo|demo-record|demo CHAPTER=(knative|protection)|down|fuzz|judge-record|kubeconfig|mutations|soak|status|vuln)|hack/fuzz\.sh .*`),
-	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(\./)?uninstall\.sh.*`),
+	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(bash )?uninstall\.sh.*`),
 
 	// go and programs of the repository.
 	in("test/conformance/main_test.go", `"-token-file", token`, `(ALTERSHIELD_TOKEN=secret )?go run ./test/conformance.*|TOKEN=secret .*test/altershielddouble/cmd &`),
