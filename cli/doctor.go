@@ -27,7 +27,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
-		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions, settings
+		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions and their Triggers, settings
 and what the self-check found in the last hour. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -178,7 +178,7 @@ func deploymentOf(d *appsv1.Deployment) diagnosis.Deployment {
 }
 
 // readiness gathers the condition Ready of the Broker, its Triggers, the functions and
-// the settings. A kind that the cluster does not have has no objects.
+// the settings, and the subscribers of the Triggers. A kind that the cluster does not have has no objects.
 func (c *clients) readiness(ctx context.Context, in *diagnosis.Installation) error {
 	for _, resource := range []string{"brokers.eventing.knative.dev", "triggers.eventing.knative.dev", "services.serving.knative.dev", "opsconfiginfoes." + v1alpha1.GroupName} {
 		found, err := c.mapper.ResourceFor(schema.ParseGroupResource(resource).WithVersion(""))
@@ -195,9 +195,21 @@ func (c *clients) readiness(ctx context.Context, in *diagnosis.Installation) err
 			o := &list.Items[i]
 			in.Broker = in.Broker || o.GetKind() == "Broker"
 			in.ReadyConditions[strings.ToLower(o.GetKind())+"/"+o.GetName()] = conditionOf(o, "Ready")
+			if function := subscriberOf(o); function != "" {
+				in.Subscribers = append(in.Subscribers, function)
+			}
 		}
 	}
 	return nil
+}
+
+// subscriberOf returns the name of the function of Breakwater to which a Trigger sends events; "" if there is none.
+func subscriberOf(o *unstructured.Unstructured) string {
+	ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", "subscriber", "ref") // none if malformed
+	if namespace := cmp.Or(ref["namespace"], v1alpha1.SystemNamespace); o.GetKind() != "Trigger" || namespace != v1alpha1.SystemNamespace {
+		return ""
+	}
+	return ref["name"]
 }
 
 func (c *clients) selfCheckEvents(ctx context.Context, in *diagnosis.Installation) error {

@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -23,6 +29,25 @@ func TestDoctorReadsTheMistakesInTheSettingsOfTheServer(t *testing.T) {
 		if err := (&clients{kube: kube}).settings(t.Context(), &in); err != nil || in.ServerInvalid == nil || !strings.Contains(in.ServerInvalid.Error(), key) {
 			t.Errorf("%s: %v, mistakes %v", key, err, in.ServerInvalid)
 		}
+	}
+}
+
+func TestDoctorReadsTheSubscribersOfTriggers(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: "eventing.knative.dev", Version: "v1", Kind: "Trigger"}, meta.RESTScopeNamespace)
+	trigger := func(name string, ref map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "eventing.knative.dev/v1", "kind": "Trigger",
+			"metadata": map[string]any{"namespace": v1alpha1.SystemNamespace, "name": name},
+			"spec":     map[string]any{"subscriber": map[string]any{"ref": ref}}}}
+	}
+	in := diagnosis.Installation{ReadyConditions: map[string]diagnosis.Condition{}}
+	c := &clients{mapper: mapper, dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(),
+		trigger("a", map[string]any{"kind": "Service", "name": "judge"}),
+		trigger("b", map[string]any{"kind": "Service", "name": "submit", "namespace": v1alpha1.SystemNamespace}),
+		trigger("c", map[string]any{"kind": "Service", "name": "report", "namespace": "canary"}),
+	)}
+	if err := c.readiness(t.Context(), &in); err != nil || !slices.Equal(in.Subscribers, []string{"judge", "submit"}) {
+		t.Errorf("got %q, %v", in.Subscribers, err)
 	}
 }
 

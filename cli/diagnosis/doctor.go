@@ -15,6 +15,9 @@ import (
 // centre is the name of the Deployment and the Service of the permission centre.
 const centre = "permission-centre"
 
+// subscribers are the functions that do nothing without a Trigger.
+var subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
+
 // Part is a part of Breakwater.
 type Part struct {
 	Name string
@@ -55,6 +58,8 @@ type Installation struct {
 	// ReadyConditions are those of the Brokers, Triggers and Services of Knative, and of the
 	// OpsConfigInfos, by kind/name.
 	ReadyConditions map[string]Condition
+	// Subscribers are the names of the functions to which a Trigger sends events.
+	Subscribers []string
 	// Broker: there is a Broker.
 	Broker bool
 	// Server is the address of the AlterShield server; empty if none is configured.
@@ -212,6 +217,11 @@ func (in Installation) examineChange() []Check {
 	for name, c := range in.ReadyConditions {
 		if !c.True {
 			wrong = append(wrong, fmt.Sprintf("%s is not Ready: %s %s", name, c.Reason, c.Message))
+		}
+	}
+	for _, function := range subscribers {
+		if _, installed := in.ReadyConditions["service/"+function]; installed && !slices.Contains(in.Subscribers, function) {
+			wrong = append(wrong, fmt.Sprintf("service/%s is the subscriber of no Trigger: apply its part again", function))
 		}
 	}
 	if !in.Broker {

@@ -2,11 +2,15 @@ package diagnosis_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
@@ -18,6 +22,10 @@ func complete() diagnosis.Installation {
 		Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Broker: true,
 		ReadyConditions: map[string]diagnosis.Condition{"broker/default": {True: true}}, Server: "http://altershield",
 	}
+	for _, n := range []string{"submit", "verdict", "report", "judge", "notify", "deadletter", "callback"} {
+		in.ReadyConditions["service/"+n] = diagnosis.Condition{True: true}
+	}
+	in.Subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
 	for _, p := range diagnosis.Parts() {
 		for _, n := range p.Configurations {
 			in.Configurations[n] = true
@@ -52,6 +60,62 @@ func TestDoctorDoesNotReportOldFindingsAsEnforcedGuards(t *testing.T) {
 			t.Errorf("self-check is %s: %s", c.Result, c.Message)
 		}
 	}
+}
+
+func isJudge(name string) bool { return name == "judge" }
+
+// objectsOf returns the objects of a folder of config.
+func objectsOf(t *testing.T, folder string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	files, err := filepath.Glob("../../config/" + folder + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("config/%s: %d files, %v", folder, len(files), err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(raw), "\n---\n") {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+func TestDoctorKnowsTheFunctionsThatHaveATrigger(t *testing.T) {
+	in, subscribers := complete(), 0
+	in.Subscribers = nil
+	for _, folder := range []string{"core", "judge", "notify"} {
+		for _, o := range objectsOf(t, folder) {
+			if o.GetKind() != "Trigger" {
+				continue
+			}
+			name, _, _ := unstructured.NestedString(o.Object, "spec", "subscriber", "ref", "name")
+			if message := failures(in)["change: Broker, functions and settings"]; !strings.Contains(message, "service/"+name+" is the subscriber of no Trigger") {
+				t.Errorf("the Trigger of %s: got %q", name, message)
+			}
+			subscribers++
+		}
+	}
+	if subscribers != 5 {
+		t.Errorf("config has %d Triggers", subscribers)
+	}
+}
+
+// failures returns the messages of the checks that fail, by their names.
+func failures(in diagnosis.Installation) map[string]string {
+	messages := map[string]string{}
+	for _, c := range diagnosis.Examine(in) {
+		if c.Result == diagnosis.ResultFail {
+			messages[c.Name] = c.Message
+		}
+	}
+	return messages
 }
 
 func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
@@ -90,6 +154,12 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"a function is not Ready": {func(in *diagnosis.Installation) {
 			in.ReadyConditions["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
+		"a function has no Trigger": {func(in *diagnosis.Installation) { in.Subscribers = slices.DeleteFunc(in.Subscribers, isJudge) },
+			map[string]string{"change: Broker, functions and settings": "service/judge is the subscriber of no Trigger: apply its part again"}},
+		"a function is not installed": {func(in *diagnosis.Installation) {
+			in.Subscribers = slices.DeleteFunc(in.Subscribers, isJudge)
+			delete(in.ReadyConditions, "service/judge")
+		}, nil},
 		"there is no Broker": {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
 		"the settings of the server are invalid": {func(in *diagnosis.Installation) {
 			in.ServerInvalid = errors.New("config-altershield base_url: unknown")
