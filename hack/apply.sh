@@ -24,7 +24,8 @@ check_class() {
   is=$(kubectl -n "$ns" get broker default --ignore-not-found -o "jsonpath={.metadata.annotations['eventing\.knative\.dev/broker\.class']}" 2>/dev/null || true)
   wanted=$(sed -n 's/^ *eventing.knative.dev\/broker.class: //p' "$manifests")
   if [[ -n $is && -n $wanted && $is != "$wanted" ]]; then
-    echo "change the Broker from class $is to $wanted: the class is immutable; delete the Broker and its Triggers, then apply again" >&2
+    echo "change the Broker from class $is to $wanted: the class is immutable; delete the Broker and its Triggers, then apply again with each of" \
+      "config/judge and config/notify in PARTS that is installed, and apply Triggers of your own again" >&2
     echo "  kubectl -n $ns delete brokers,triggers --all" >&2
     exit 1
   fi
