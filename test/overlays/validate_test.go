@@ -1,6 +1,7 @@
 package overlays
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,28 @@ func TestAWrongFieldIsFound(t *testing.T) {
 				t.Errorf("%v does not name %s", err, last)
 			}
 		})
+	}
+}
+
+// kubectl 1.32 has kustomize 5.5.0, which panics at a patch of several documents that delete objects.
+func TestAPatchThatDeletesHasOneDocument(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir(filepath.Join(config, "overlays"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		text := string(raw)
+		if strings.Contains(text, "$patch: delete") {
+			found++
+			if strings.Contains(text, "\n---\n") {
+				t.Errorf("%s has several documents", path)
+			}
+		}
+		return err
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d patches delete objects, %v", found, err)
 	}
 }
 
