@@ -3,7 +3,7 @@
 # no wildcards. The file has no extension, so that `ko apply -Rf`, which reads all YAML files, ignores it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for dir in config/core config/judge config/notify; do
+for dir in config/core config/judge config/notify config/protection config/permission; do
   {
     cat <<'HEAD'
 # Written by make generate: the manifests of this folder, as a base of overlays.

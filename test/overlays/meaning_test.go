@@ -1,6 +1,8 @@
 package overlays
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -45,6 +47,35 @@ func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 		in = append(in, &objects[i])
 	}
 	return settings.FromObjects(in)
+}
+
+// Three parts have the Namespace, so the part that is applied last decides.
+func TestEachPartOfAnOverlayEnforcesTheSamePodSecurity(t *testing.T) {
+	const core, label = "core", "pod-security.kubernetes.io/enforce"
+	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		levels := map[string]string{}
+		for part := range based(t) {
+			for _, n := range ofKind(render(t, applied(t, e.Name(), part)), "", "Namespace") {
+				levels[part] = n.GetLabels()[label]
+			}
+		}
+		want := map[string]string{core: levels[core], "protection": levels[core], "permission": levels[core]}
+		if diff := cmp.Diff(want, levels); diff != "" || levels[core] == "" {
+			t.Errorf("levels with %s (-want +got):\n%s", e.Name(), diff)
+		}
+	}
+}
+
+func TestTheRabbitMQOverlayAdmitsPodsWithoutASeccompProfile(t *testing.T) {
+	for _, n := range ofKind(render(t, overlay("rabbitmq")), "", "Namespace") {
+		if level := n.GetLabels()["pod-security.kubernetes.io/enforce"]; level != "baseline" {
+			t.Errorf("level %q", level)
+		}
+	}
 }
 
 func TestTheStrictOverlayFailsClosedHoldsUnjudgedReleasesAndRestrictsRepairs(t *testing.T) {

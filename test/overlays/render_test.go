@@ -3,6 +3,7 @@ package overlays
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,13 +23,41 @@ func folders(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{"core": filepath.Join(config, "core")}
-	for _, e := range entries {
-		out[e.Name()] = overlay(e.Name())
-	}
-	for _, name := range ofRabbitMQ {
-		out[name] = overlay(name)
+	for part := range based(t) {
+		for _, e := range entries {
+			if folder := applied(t, e.Name(), part); strings.HasPrefix(folder, overlay("")) {
+				out[strings.TrimPrefix(folder, overlay("")+"/")] = folder
+			}
+		}
 	}
 	return out
+}
+
+// based are the parts that overlays may change: those with a Kustomization.
+func based(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(config, "*", "Kustomization"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d Kustomizations, %v", len(files), err)
+	}
+	out := map[string]bool{}
+	for _, file := range files {
+		out[filepath.Base(filepath.Dir(file))] = true
+	}
+	return out
+}
+
+// applied is the folder that hack/apply.sh applies for a part with OVERLAY=name.
+func applied(t *testing.T, name, part string) string {
+	t.Helper()
+	if part == "core" {
+		return overlay(name)
+	}
+	folder := filepath.Join(overlay(name), part)
+	if _, err := os.Stat(folder); err == nil {
+		return folder
+	}
+	return filepath.Join(config, part)
 }
 
 // render returns the objects that kustomize renders from a folder.

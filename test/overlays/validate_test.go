@@ -89,7 +89,7 @@ func TestAPatchThatDeletesHasOneDocument(t *testing.T) {
 }
 
 func TestOverlaysIncludeEveryManifestOfTheirPart(t *testing.T) {
-	for part := range ofRabbitMQ {
+	for part := range based(t) {
 		files, err := filepath.Glob(filepath.Join(config, part, "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
