@@ -202,6 +202,8 @@ func TestAnInvalidValueIsAnErrorThatNamesIt(t *testing.T) {
 		`{change: {settings: {config-altershield: {qps: 100}}}}`:                    "qps",
 		`{protection: {processes: {protection-webhook: {replicas: -1}}}}`:           "replicas",
 		`{protection: {processes: {protection-webhook: {resources: {limit: {}}}}}}`: "limit",
+		// Its strategy and its volume, which no value changes, are for one replica.
+		`{permission: {processes: {permission-centre: {replicas: 2}}}}`: "replicas",
 	} {
 		if _, err := render(t, c, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", values, err)

@@ -51,6 +51,11 @@ const (
 	notify = "notify"
 )
 
+// centreReplicas is the path of the value for the replicas of the permission centre. Its strategy Recreate and
+// its volume, which can be attached to one node only, are no values. A value that rendered others would delete
+// the PersistentVolumeClaim, with the record of all grants, in an upgrade.
+const centreReplicas = "permission.processes.permission-centre.replicas"
+
 // about has the comment of each part: its purpose, what it needs, and what precedes switching it off.
 var about = map[string]string{
 	"change": `Judged releases. Needs Knative Serving and Eventing.
@@ -134,6 +139,8 @@ func describe(path []string, node *yaml.Node) map[string]any {
 		quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number"}}}
 		return map[string]any{"type": "object", "additionalProperties": false,
 			"properties": map[string]any{"requests": quantities, "limits": quantities}}
+	case at == centreReplicas:
+		return map[string]any{"type": "integer", "minimum": 0, "maximum": 1}
 	case node.Kind == yaml.MappingNode:
 		properties := map[string]any{}
 		for i := 0; i < len(node.Content); i += 2 {
