@@ -266,10 +266,16 @@ func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRev
 	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
 		return o.Annotations[computedKey] == current.Version
 	})
-	if hasRelease && written.Version == current.Version && !other {
+	switch {
+	case !hasRelease || written.Version != current.Version:
+		return written, true
+	case !other:
 		return current, true
+	case written == current:
+		return v1alpha1.Release{}, false // missed, and the webhook has not added its release yet
+	default:
+		return written, true
 	}
-	return written, true
 }
 
 func refOf(o *metav1.OwnerReference) v1alpha1.WorkloadRef {

@@ -140,6 +140,14 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "a", 1))}, "web-b",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
 		},
+		"template that the webhook missed during the release before it": {
+			"a", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "a", 1))}, "web-b",
+			v1alpha1.Release{}, true,
+		},
+		"template that the webhook missed, and now recorded": {
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "a", 1))}, "web-b",
+			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
+		},
 		"unknown revision": {
 			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1))}, "web-b", v1alpha1.Release{}, true,
 		},
