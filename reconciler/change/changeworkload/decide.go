@@ -82,7 +82,7 @@ type Pod struct {
 	v1alpha1.PodSummary
 	// Finished: the pod is Ready, or has FinishedLabel because it was. The label
 	// comes some time after Ready, because its writes are rate limited. It does not
-	// count if the kind updates pods in place.
+	// count if the kind updates pods in place, or if the template has it.
 	Finished bool
 	// OnNotReadyNode: neither its node nor the pod is Ready.
 	OnNotReadyNode bool

@@ -10,24 +10,25 @@ import (
 )
 
 // podsOf returns those pods of a release that are neither terminating nor completed.
-func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) []Pod {
+func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload) []Pod {
 	var out []Pod
 	for _, p := range all {
 		if workload.PodActive(p) {
-			out = append(out, podOf(p, c, kind))
+			out = append(out, podOf(p, c, w))
 		}
 	}
 	return out
 }
 
-func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
+func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload) Pod {
 	host := p.Spec.Hostname
 	if host == "" {
 		host = p.Name
 	}
 	since, ready := workload.PodReadySince(p)
-	// An update in place keeps the label of the former version.
-	wasReady := p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue && !kind.UpdatesInPlace()
+	// An update in place keeps the label of the former version. Pods have the label of their template
+	// from their creation.
+	wasReady := hasFinishedLabel(p.Labels) && !w.Kind.UpdatesInPlace() && !hasFinishedLabel(w.Template.Labels)
 	return Pod{
 		PodSummary: v1alpha1.PodSummary{
 			App: c.Spec.AppName, HostName: host, WorkSpace: p.Namespace, Pod: p.Name,
@@ -37,6 +38,11 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
 		ReadySince: since,
 		Created:    p.CreationTimestamp.Time,
 	}
+}
+
+// hasFinishedLabel reports whether the labels of a pod, or of a template, have FinishedLabel.
+func hasFinishedLabel(labels map[string]string) bool {
+	return labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue
 }
 
 // workloadOf returns the part of a workload that a decision depends on. Its replicas do not

@@ -21,8 +21,10 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 		ready  corev1.ConditionStatus
 		since  metav1.Time
 		labels map[string]string
-		kind   workload.Kind
-		want   bool
+		// template is the labels of the workload's template.
+		template map[string]string
+		kind     workload.Kind
+		want     bool
 	}{
 		"not Ready":                       {ready: corev1.ConditionFalse, since: since},
 		"Ready and not labeled yet":       {ready: corev1.ConditionTrue, since: since, want: true},
@@ -32,6 +34,8 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 		"without the condition":           {},
 		"updated in place, and not Ready": {ready: corev1.ConditionFalse, since: since, labels: labeled, kind: inPlace},
 		"updated in place, and Ready":     {ready: corev1.ConditionTrue, since: since, labels: labeled, kind: inPlace, want: true},
+		"labeled by its template":         {labels: labeled, template: labeled},
+		"labeled by its template, Ready":  {ready: corev1.ConditionTrue, since: since, labels: labeled, template: labeled, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +43,8 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 			if tc.ready != "" {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: tc.ready, LastTransitionTime: tc.since}}
 			}
-			got := podOf(p, &v1alpha1.ChangeWorkload{}, tc.kind)
+			w := &workload.Workload{Kind: tc.kind, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: tc.template}}}
+			got := podOf(p, &v1alpha1.ChangeWorkload{}, w)
 			if got.Finished != tc.want {
 				t.Errorf("finished is %t, want %t", got.Finished, tc.want)
 			}

@@ -71,7 +71,7 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 					if counted {
 						counts.UpdatedNumberScheduled++
 					}
-					in.Pods = append(in.Pods, podOf(p, in.ChangeWorkload, workload.DaemonSet))
+					in.Pods = append(in.Pods, podOf(p, in.ChangeWorkload, &workload.Workload{Kind: workload.DaemonSet}))
 					if !has(tc.unready, i) && !has(tc.waiting, i) {
 						judged(int(i), "pass")(&in)
 					}

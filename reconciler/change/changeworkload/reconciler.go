@@ -211,7 +211,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	own := podsOf(pods, c, w.Kind)
+	own := podsOf(pods, c, w)
 	notReady, err := r.markOnNotReadyNodes(w, own)
 	if err != nil {
 		return Input{}, nil, err
