@@ -105,14 +105,7 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	impersonation.ExpectBy(t, attacker, "", "", "label", "-n", f.namespace, set, "a=b")
 
 	// The controllers of workloads create and scale them.
-	for user, rule := range map[string]string{
-		"argo":   `{apiGroups: [argoproj.io], resources: [rollouts/finalizers], verbs: [update]}`,
-		"kruise": `{apiGroups: [apps], resources: [deployments/status], verbs: [update]}`,
-	} {
-		kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: `+user+`}, rules: [`+rule+`]}`, "apply", "-n", f.namespace, "-f", "-")
-		kubectl(t, "", "create", "rolebinding", user, "-n", f.namespace, "--role="+user, "--user="+user)
-		kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
-	}
+	f.controllers(t)
 	create("argo", "", f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
 	create("argo", denied, f.namespace, owned("apps/v1", "Deployment"))
 	create("kruise", "", f.namespace, owned("apps/v1", "Deployment"))
@@ -131,6 +124,69 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	// A Deployment still creates and scales its own.
 	kubectl(t, "", "scale", "-n", f.namespace, "deployment", "web", "--replicas=2")
 	kubectl(t, "", "wait", "-n", f.namespace, "--for=jsonpath={.spec.replicas}=2", "--timeout=60s", set)
+}
+
+// The pods of a ReplicaSet are judged for the release in its annotations. If an old ReplicaSet had the
+// release of a new template, its pods would be judged instead of those of the new one.
+func TestTheReleaseOfAReplicaSetCannotBeChanged(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := f.newNamespace(t, nil)
+	kubectl(t, rollouts, "apply", "-f", "-")
+	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	kubectl(t, strings.Replace(marked, "apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout", 1), "apply", "-n", f.namespace, "-f", "-")
+	rollout := kubectl(t, "", "get", "-n", f.namespace, "rollouts.argoproj.io", "marked", "-o", "jsonpath={.metadata.uid}")
+	kubectl(t, strings.NewReplacer("VERSION", "argoproj.io/v1alpha1", "KIND", "Rollout", "name: web, uid: u", "name: marked, uid: "+rollout).Replace(planted),
+		"create", "-n", f.namespace, "-f", "-")
+	for _, namespace := range []string{f.namespace, elsewhere} {
+		kubectl(t, web, "apply", "-n", namespace, "-f", "-")
+		kubectl(t, "", "wait", "-n", namespace, "--for=create", "--timeout=60s", "replicaset", "-l", "app=web,pod-template-hash")
+	}
+	set := func(namespace string) string {
+		return strings.TrimSpace(kubectl(t, "", "get", "replicaset", "-n", namespace, "-l", "app=web,pod-template-hash", "-o", "name"))
+	}
+	const denied = "the annotations version and attempt of this ReplicaSet may not be changed"
+	annotate := func(by, want, namespace, set string, annotations ...string) {
+		t.Helper()
+		impersonation.ExpectBy(t, by, want, "", append([]string{"annotate", "--overwrite", "-n", namespace, set}, annotations...)...)
+	}
+	const version, attempt = v1alpha1.VersionKey, v1alpha1.AttemptAnnotation
+	former := set(f.namespace)
+	kubectl(t, "", "wait", "-n", f.namespace, "--for=jsonpath={.metadata.annotations."+strings.ReplaceAll(attempt, ".", `\.`)+"}=1", "--timeout=60s", former)
+	annotate(attacker, denied, f.namespace, former, version+"=b", attempt+"=2")
+	annotate(attacker, denied, f.namespace, former, version+"=b")
+	annotate(attacker, denied, f.namespace, former, attempt+"=2")
+	annotate(attacker, denied, f.namespace, former, version+"-")
+	annotate(attacker, "breakwater-bypass", f.namespace, former, attempt+"-")
+	annotate(attacker, denied, f.namespace, "replicaset/planted", version+"=b", attempt+"=2")
+	annotate(attacker, "", f.namespace, former, "a=b")
+	annotate(attacker, "", elsewhere, set(elsewhere), version+"=b", attempt+"=2")
+
+	// The controllers of workloads copy the annotations of their workloads.
+	f.controllers(t)
+	annotate("argo", "", f.namespace, "replicaset/planted", version+"=b", attempt+"=2")
+	annotate("argo", denied, f.namespace, former, version+"=b", attempt+"=2")
+	annotate("kruise", "", f.namespace, former, version+"=b", attempt+"=2")
+	for n, image := range []string{"other", "busybox"} {
+		kubectl(t, "", "set", "image", "-n", f.namespace, "deployment/web", "app="+image)
+		kubectl(t, "", "wait", "-n", f.namespace, fmt.Sprintf("--for=jsonpath={.status.observedGeneration}=%d", n+2), "--timeout=60s", "deployment/web")
+	}
+	kubectl(t, "", "wait", "-n", f.namespace, "--for=jsonpath={.metadata.annotations."+strings.ReplaceAll(attempt, ".", `\.`)+"}=3", "--timeout=60s", former)
+
+	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
+	annotate(attacker, "", f.namespace, former, version+"=b", attempt+"=2")
+}
+
+// controllers creates two users: argo may update the finalizers of Rollouts, and kruise the status of Deployments.
+func (f fixture) controllers(t *testing.T) {
+	t.Helper()
+	for user, rule := range map[string]string{
+		"argo":   `{apiGroups: [argoproj.io], resources: [rollouts/finalizers], verbs: [update]}`,
+		"kruise": `{apiGroups: [apps], resources: [deployments/status], verbs: [update]}`,
+	} {
+		kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: `+user+`}, rules: [`+rule+`]}`, "apply", "-n", f.namespace, "-f", "-")
+		kubectl(t, "", "create", "rolebinding", user, "-n", f.namespace, "--role="+user, "--user="+user)
+		kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
+	}
 }
 
 // planted is a ReplicaSet with a controller.
