@@ -19,8 +19,9 @@ import (
 	"time"
 )
 
-// limit bounds the build and the tests of one fault.
-const limit = 10 * time.Minute
+// limit bounds the build and the tests of one fault, and hang the tests. A test that hangs with a fault
+// does not notice it: the end of its package names no test.
+const limit, hang = 10 * time.Minute, 4 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -83,7 +84,7 @@ func (f fault) inject(ctx context.Context) (caught bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tests := exec.CommandContext(ctx, "go", "test", "-count=1", "-overlay", overlay, "-run", f.tests, f.pkg)
+	tests := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", hang.String(), "-overlay", overlay, "-run", f.tests, f.pkg)
 	var out bytes.Buffer
 	tests.Stdout, tests.Stderr = &out, &out
 	err = tests.Run()
@@ -91,6 +92,9 @@ func (f fault) inject(ctx context.Context) (caught bool, err error) {
 	case err == nil && strings.Contains(out.String(), "no tests to run"):
 		return false, fmt.Errorf("no test of %s matches %s", f.pkg, f.tests)
 	case err == nil:
+		return false, nil
+	case strings.Contains(out.String(), "panic: test timed out"):
+		fmt.Printf("a test hangs:\n%s\n", out.Bytes())
 		return false, nil
 	case strings.Contains(out.String(), "--- FAIL: "):
 		return true, nil
