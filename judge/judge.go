@@ -22,7 +22,8 @@ type Reader interface {
 }
 
 // Look evaluates the metrics of a release for one of its batches, at time now. The analysis
-// ends at until: spec.analysisDuration after the batch was created. Previous is the record of
+// ends at until: spec.analysisDuration after the batch was created. Check has this duration, also if
+// the MetricCheck was changed later. Previous is the record of
 // the looks so far, nil before the first. If Prometheus cannot be read, the record has
 // no verdict, never a pass.
 func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target,
@@ -34,13 +35,23 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	if now.After(until) {
 		now = until
 	}
-	// A slow release is compared only over the last spec.analysisDuration, so that ranges are bounded.
-	if until.Sub(target.StartTime.Time) > 2*check.AnalysisDuration.Duration {
-		target.StartTime = metav1.NewTime(until.Add(-check.AnalysisDuration.Duration))
-	}
+	target.StartTime = metav1.NewTime(comparedSince(target.StartTime.Time, until, now, check.AnalysisDuration.Duration))
 	in := read(ctx, reader, check, target, now)
 	in.Now, in.End = now, until
 	return evaluate.Evaluate(in, previous)
+}
+
+// comparedSince returns the start of the compared time of a release that began at start. A slow release is
+// compared only over the last duration before until, so that ranges are bounded. The start is not after now:
+// such a range has no sample of the old pods that ended before.
+func comparedSince(start, until, now time.Time, duration time.Duration) time.Time {
+	if until.Sub(start) <= 2*duration {
+		return start
+	}
+	if moved := until.Add(-duration); moved.Before(now) {
+		return moved
+	}
+	return now
 }
 
 // Replay evaluates a past release as Look would have done, one look after another. The

@@ -177,11 +177,13 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 	if check == nil {
 		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
-	target := release.withEarlierOldPods(batch.Status.MetricRecord).target(batch, source.Labels)
+	target := release.withEarlierOldPods(batch.Status.MetricRecord).target(batch, source.Labels, now)
 	target.NewSince = release.newSince.with(batch.Status.MetricRecord, release.newPods)
+	spec := check.Spec
+	spec.AnalysisDuration.Duration = analysisDuration(asked) // the MetricCheck may have changed
 	ctx, cancel := readContext(ctx)
 	defer cancel()
-	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
+	record := judge.Look(ctx, source.Reader, spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
 		// Prometheus may answer again and have the samples, so looks continue while the batch is
 		// open or held.
@@ -220,11 +222,16 @@ func (f *function) source(ctx context.Context) (Source, error) {
 // release send the same queries.
 const lookStep = 5 * time.Second
 
-// analysisEnd returns the end of the analysis of a batch: the timeout of the judge minus
-// AnalysisGrace. It is rounded up, so that batches of a release send the same queries.
+// analysisDuration returns spec.analysisDuration of the MetricCheck when the batch was created: the
+// timeout of the judge minus AnalysisGrace.
+func analysisDuration(asked v1alpha1.Judge) time.Duration {
+	return max(time.Duration(asked.TimeoutSeconds)*time.Second-v1alpha1.AnalysisGrace, 0)
+}
+
+// analysisEnd returns the end of the analysis of a batch. It is rounded up, so that batches of a release
+// send the same queries.
 func analysisEnd(batch *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
-	duration := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.AnalysisGrace
-	return batch.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
+	return batch.CreationTimestamp.Add(analysisDuration(asked) + lookStep - 1).Truncate(lookStep)
 }
 
 // checkDeleted returns the record of an analysis or a probation whose MetricCheck was deleted.

@@ -140,7 +140,9 @@ func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)
 // percentages of them that fail. Its clock is that of the fixture's release.
 type traffic struct {
 	newFails, oldFails float64
-	queries            atomic.Int64
+	// oldEnd is how long after the start of the release the old pods end; 0 means never.
+	oldEnd  time.Duration
+	queries atomic.Int64
 }
 
 func (tr *traffic) Range(_ context.Context, expression string, from, to time.Time, _ time.Duration) ([]samples.Series, error) {
@@ -152,11 +154,14 @@ func (tr *traffic) Range(_ context.Context, expression string, from, to time.Tim
 			rate *= share / 100
 		}
 		s := samples.Series{Labels: map[string]string{"namespace": ft.Namespace, "pod": pod}}
-		start := ft.Now()
+		start, end := ft.Now(), to
 		if pod == "sleep-old-a" {
 			start = start.Add(-time.Hour)
+			if last := ft.Now().Add(tr.oldEnd); tr.oldEnd > 0 && last.Before(to) {
+				end = last
+			}
 		}
-		for at := start; !at.After(to); at = at.Add(10 * time.Second) {
+		for at := start; !at.After(end); at = at.Add(10 * time.Second) {
 			if at.After(from) {
 				s.Points = append(s.Points, samples.Point{T: float64(at.Unix()), V: float64(int(rate * at.Sub(start).Seconds()))})
 			}
@@ -226,6 +231,40 @@ func TestABadReleaseFailsEarlyAndAGoodOnePassesAtTheEnd(t *testing.T) {
 			}
 			if n := len(f.broker.events); n != 1 {
 				t.Errorf("%d verdicts were sent", n)
+			}
+		})
+	}
+}
+
+// The judges of a batch are those of its creation. With the shorter duration, the compared time would
+// begin in the future, and at the end without the old pods.
+func TestABatchKeepsTheAnalysisDurationOfItsCreation(t *testing.T) {
+	const long, short = 30 * time.Minute, 5 * time.Minute
+	for name, tc := range map[string]struct {
+		look time.Duration
+		// stored is the start of the compared time of an earlier look; 0 means that there was none.
+		stored time.Duration
+	}{
+		"soon after the change":                           {2 * time.Minute, 0},
+		"at the end, when the old pods have ended":        {long, 0},
+		"an earlier look stored a start in the future":    {2 * time.Minute, long - short},
+		"an earlier look stored the start of the release": {2 * time.Minute, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, (&traffic{newFails: 30, oldFails: 0.2, oldEnd: 6 * time.Minute}).source, newBatch(1, func(p *v1alpha1.ChangePod) {
+				p.Spec.Judges[0].TimeoutSeconds = int32((long + v1alpha1.AnalysisGrace) / time.Second)
+				if tc.stored != 0 {
+					p.Status.MetricRecord = &judgev1alpha1.Record{Looks: 1, Target: judgev1alpha1.Target{StartTime: metav1.NewTime(ft.Now().Add(tc.stored))}}
+				}
+			}))
+			f.changeCheck(t, func(c *judgev1alpha1.MetricCheckSpec) { c.AnalysisDuration.Duration = short })
+			f.clock.SetTime(ft.Now().Add(tc.look))
+			if err := f.wake(t, 1); err != nil {
+				t.Fatal(err)
+			}
+			r := f.ChangePod(ft.BatchName(1)).Status.MetricRecord
+			if r.Verdict != judgev1alpha1.VerdictFail || r.Target.StartTime.After(ft.Now().Add(time.Minute)) {
+				t.Errorf("verdict %s, reason %s, compared since %s: %s", r.Verdict, r.Reason, r.Target.StartTime.Sub(ft.Now()), r.Message)
 			}
 		})
 	}
@@ -379,12 +418,18 @@ func TestAFailIsStoredAndSentWhenOtherQueriesDoNotEnd(t *testing.T) {
 // addMetric adds a metric to the MetricCheck.
 func (f *fixture) addMetric(t *testing.T, m judgev1alpha1.Metric) {
 	t.Helper()
+	f.changeCheck(t, func(c *judgev1alpha1.MetricCheckSpec) { c.Metrics = append(c.Metrics, m) })
+}
+
+// changeCheck changes the MetricCheck.
+func (f *fixture) changeCheck(t *testing.T, change func(*judgev1alpha1.MetricCheckSpec)) {
+	t.Helper()
 	checks := f.Change.JudgeV1alpha1().MetricChecks(ft.Namespace)
 	check, err := checks.Get(t.Context(), "check", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	check.Spec.Metrics = append(check.Spec.Metrics, m)
+	change(&check.Spec)
 	if _, err := checks.Update(t.Context(), check, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

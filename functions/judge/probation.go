@@ -100,7 +100,7 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	target := release.target(batch, source.Labels)
+	target := release.target(batch, source.Labels, now)
 	target.StartTime = metav1.NewTime(release.start)
 	end := parent.Status.Probation.EndTime.Time
 	ctx, cancel := readContext(ctx)
