@@ -148,11 +148,8 @@ func some(pods map[string]bool) string {
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	deleted := terminatingOf(series)
-	for _, s := range series {
-		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
-		if len(points) == 0 {
-			continue
-		}
+	for _, s := range mergeExporters(series, restartsKey) {
+		pod, points := samples.Pod(s.Labels), s.Points
 		h.pods[pod] = true
 		h.life.add(s, points)
 		if b.onlyLast && b.replaced(s) {

@@ -18,7 +18,7 @@ func newLife() life {
 	return life{restarts: map[string]map[string]float64{}, kills: map[string]bool{}}
 }
 
-// add adds a series. A container has several if kube-state-metrics was replaced.
+// add adds a series. A container has only one of restarts: see mergeExporters.
 func (l life) add(s samples.Series, points []samples.Point) {
 	pod, last := instance(s.Labels), points[len(points)-1].V
 	switch s.Labels["__name__"] {
@@ -26,8 +26,7 @@ func (l life) add(s samples.Series, points []samples.Point) {
 		if l.restarts[pod] == nil {
 			l.restarts[pod] = map[string]float64{}
 		}
-		container := s.Labels["container"]
-		l.restarts[pod][container] = max(l.restarts[pod][container], last)
+		l.restarts[pod][s.Labels["container"]] = last
 	case oomEvents:
 		if last > 0 {
 			l.kills[pod] = true

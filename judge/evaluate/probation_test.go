@@ -128,6 +128,35 @@ func TestLateHealthNeedsRestartsOfManyPodsAgainAndAgain(t *testing.T) {
 	}
 }
 
+func TestARestartThatTwoKubeStateMetricsShowCountsOnceDuringProbation(t *testing.T) {
+	at := time.UnixMilli(int64(start * 1000))
+	for name, c := range map[string]struct {
+		later  []float64
+		killed bool
+		want   bool
+	}{
+		"one restart":              {[]float64{600}, false, false},
+		"two restarts":             {[]float64{600, 900}, false, true},
+		"one restart, an OOM kill": {[]float64{600}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Now: at.Add(time.Hour), Probation: &Probation{Start: at.Add(-5 * time.Minute), Success: at, Look: 1}}
+			var d Data
+			for _, exporter := range []string{"a", "b"} {
+				p := podLife{name: "new-1", uid: "a", created: -200, first: -190, last: 3600, later: c.later, exporter: exporter}
+				d.New.All = append(d.New.All, p.series()...)
+				if c.killed {
+					kill := podLife{name: "new-1", uid: "a", created: -200, first: 600, last: 3600, killed: true, exporter: exporter}
+					d.New.All = append(d.New.All, slices.DeleteFunc(kill.series(), func(s samples.Series) bool { return s.Labels["__name__"] != lastTerminated })...)
+				}
+			}
+			if o := probationHealth(in, d); (o.reason != "") != c.want {
+				t.Errorf("%q %q, want a fail: %t", o.reason, o.message, c.want)
+			}
+		})
+	}
+}
+
 // The old pods of a DaemonSet are unknown after their deletion. A node that is added during probation
 // gets a pod that restarts at its start as the others did.
 func TestALaterPodIsComparedWithThoseOfItsVersionIfTheOldOnesAreUnknown(t *testing.T) {

@@ -96,17 +96,20 @@ func readWithoutRequests(in Input) bool {
 
 // readiness returns the samples of condition Ready, 1 or 0, of each pod of one side until now.
 func readiness(in Input, side func(Data) []samples.Series) [][]samples.Point {
-	var pods [][]samples.Point
+	var ready []samples.Series
 	for _, d := range in.Metrics {
 		if d.Signal != catalog.Health {
 			continue
 		}
 		for _, s := range samples.Until(side(d), seconds(in.Now)) {
-			points := samples.Numbers(s.Points)
-			if s.Labels["__name__"] == "kube_pod_status_ready" && s.Labels["condition"] == "true" && len(points) > 0 {
-				pods = append(pods, points)
+			if s.Labels["__name__"] == "kube_pod_status_ready" && s.Labels["condition"] == "true" {
+				ready = append(ready, s)
 			}
 		}
+	}
+	var pods [][]samples.Point
+	for _, s := range mergeExporters(ready, instance) {
+		pods = append(pods, s.Points)
 	}
 	return pods
 }

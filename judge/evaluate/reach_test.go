@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -79,19 +80,39 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 			health.New.All = []samples.Series{ready}
 			at := time.UnixMilli(int64(start * 1000))
 			end := at.Add(5 * time.Minute)
-			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
-				Metrics: []Data{requests, rejected, other, health}, Now: end, End: end}, nil)
-			for _, e := range r.Metrics {
-				if e.Name == "errors" && e.Reason != c.reason {
-					t.Errorf("reason %s (%s), want %s", e.Reason, e.Message, c.reason)
+			for exporters, health := range map[string]Data{"one": health, "two": twice(health)} {
+				r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
+					Metrics: []Data{requests, rejected, other, health}, Now: end, End: end}, nil)
+				for _, e := range r.Metrics {
+					if e.Name == "errors" && e.Reason != c.reason {
+						t.Errorf("%s kube-state-metrics: reason %s (%s), want %s", exporters, e.Reason, e.Message, c.reason)
+					}
+					if e.Name == "rejected" && e.Reason != v1alpha1.ReasonNoTraffic {
+						t.Errorf("rejected requests: reason %s (%s), want %s", e.Reason, e.Message, v1alpha1.ReasonNoTraffic)
+					}
+					if e.Name == "errors" && c.reason == v1alpha1.ReasonPodsWithoutRequests && !strings.HasPrefix(e.Message, "1 new pods") {
+						t.Errorf("%s kube-state-metrics: message %q", exporters, e.Message)
+					}
 				}
-				if e.Name == "rejected" && e.Reason != v1alpha1.ReasonNoTraffic {
-					t.Errorf("rejected requests: reason %s (%s), want %s", e.Reason, e.Message, v1alpha1.ReasonNoTraffic)
+				if fails := r.Reason == v1alpha1.ReasonPodsWithoutRequests; fails != (c.reason == v1alpha1.ReasonPodsWithoutRequests) || fails != (fails && r.Verdict == v1alpha1.VerdictFail) {
+					t.Errorf("%s kube-state-metrics: verdict %s, reason %s", exporters, r.Verdict, r.Reason)
 				}
-			}
-			if fails := r.Reason == v1alpha1.ReasonPodsWithoutRequests; fails != (c.reason == v1alpha1.ReasonPodsWithoutRequests) || fails != (fails && r.Verdict == v1alpha1.VerdictFail) {
-				t.Errorf("verdict %s, reason %s", r.Verdict, r.Reason)
 			}
 		})
 	}
+}
+
+// twice returns the series as two kube-state-metrics show them, one a few seconds after the other.
+func twice(d Data) Data {
+	for _, side := range []*Pair{&d.New, &d.Old} {
+		for _, s := range side.All {
+			second := samples.Series{Labels: maps.Clone(s.Labels)}
+			second.Labels["instance"] = "second"
+			for _, p := range s.Points {
+				second.Points = append(second.Points, samples.Point{T: p.T + 4, V: p.V})
+			}
+			side.All = append(side.All, second)
+		}
+	}
+	return d
 }
