@@ -158,3 +158,64 @@ func TestTheTokenIsNeverPrinted(t *testing.T) {
 		t.Error("printed configs do not show that a token is set")
 	}
 }
+
+// Nothing that authentication depends on is taken from a configuration with a mistake in it.
+func TestACallbackDependsOnlyOnTheKeysThatItIsAuthenticatedBy(t *testing.T) {
+	want := Config{Token: "secret", PreviousToken: "previous", Platform: "breakwater", HeaderPrefix: "X-OpsCloud-", MaxSkew: time.Minute, TotalDeadline: 14 * time.Second}
+	atMost := want
+	atMost.TotalDeadline = MaxTotalDeadline
+	for name, tc := range map[string]struct {
+		key, value string
+		// want is empty if the mistake is an error.
+		want Config
+	}{
+		"no mistake":                   {keyQPS, "5", want},
+		"a mistyped key":               {"base_url", "http://x", want},
+		"not a URL":                    {keyBaseURL, "altershield:8080", want},
+		"no server":                    {keyBaseURL, "", want},
+		"no tenant":                    {keyTenantCode, "", want},
+		"no scene":                     {keyChangeSceneKey, "", want},
+		"no cluster":                   {keyClusterName, "", want},
+		"a scene over 256 bytes":       {keyReleaseCheckScene, strings.Repeat("s", 257), want},
+		"an unknown phase":             {keyChangePhase, "prod", want},
+		"an unknown scenario":          {keyChangeScenarioCode, "99", want},
+		"a creator over 56 bytes":      {keyCreator, strings.Repeat("c", 57), want},
+		"a timeout without a unit":     {keyConnectTimeout, "1", want},
+		"a negative timeout":           {keyHeaderTimeout, "-1s", want},
+		"an attempt over the deadline": {keyAttemptTimeout, "15s", want},
+		"a rate of zero":               {keyQPS, "0", want},
+		"a burst that is no number":    {keyBurst, "many", want},
+		"no failures":                  {keyBreakerFailures, "0", want},
+		"a pause without a unit":       {keyBreakerPause, "10", want},
+		"a deadline without a unit":    {keyTotalDeadline, "15", atMost},
+		"a negative deadline":          {keyTotalDeadline, "-1s", atMost},
+		"a deadline above the maximum": {keyTotalDeadline, "16s", atMost},
+		"no platform":                  {keyPlatform, "", Config{}},
+		"a platform over 32 bytes":     {keyPlatform, strings.Repeat("p", 33), Config{}},
+		"an invalid header prefix":     {keyHeaderPrefix, "X Alter", Config{}},
+		"a skew without a unit":        {keyMaxSkew, "300", Config{}},
+		"a negative skew":              {keyMaxSkew, "-1s", Config{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := complete()
+			data[keyHeaderPrefix], data[keyMaxSkew], data[keyTotalDeadline] = "X-OpsCloud-", "1m", "14s"
+			data[tc.key] = tc.value
+			secret := secretOf("secret")
+			secret.Data[PreviousTokenKey] = []byte("previous")
+			got, err := ParseCallbackConfig(configMap(data), secret)
+			if diff := cmp.Diff(plain(tc.want), plain(got)); diff != "" || (err != nil) != (tc.want == Config{}) {
+				t.Errorf("error %v, -want +got: %s", err, diff)
+			}
+			if err != nil && !strings.Contains(err.Error(), tc.key) {
+				t.Errorf("error %v does not name %s", err, tc.key)
+			}
+		})
+	}
+	for name, url := range map[string]string{"a server": "http://x", "an invalid server": "x"} {
+		data := complete()
+		data[keyBaseURL] = url
+		if got, err := ParseCallbackConfig(configMap(data), secretOf("")); err == nil || got != (Config{}) {
+			t.Errorf("%s without a token: got %+v, %v", name, got, err)
+		}
+	}
+}

@@ -45,30 +45,86 @@ const (
 // all mistakes. An unknown key is a mistake, because after a mistyped base-url
 // nothing would be judged. Keys with a leading underscore (_example) are ignored.
 func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
-	c, errs := parseConfigMap(cm)
+	c, found := parse(cm, secret)
+	if err := found.join(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// callbackKeys are the keys that the authentication of callbacks depends on.
+var callbackKeys = []string{TokenKey, keyPlatform, keyHeaderPrefix, keyMaxSkew}
+
+// ParseCallbackConfig parses what callbacks depend on, and sets no other field. Mistakes in other keys are
+// no error, because the server does not repeat a callback that is rejected. The error has the mistakes
+// in callbackKeys. After a mistake in total-deadline, MaxTotalDeadline is used: it decides only how long after
+// a start a verdict for an unknown node is kept.
+func ParseCallbackConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
+	c, found := parse(cm, secret)
+	if err := found.of(callbackKeys...).join(); err != nil {
+		return Config{}, err
+	}
+	if len(found.of(keyTotalDeadline)) > 0 {
+		c.TotalDeadline = MaxTotalDeadline
+	}
+	return Config{
+		Token: c.Token, PreviousToken: c.PreviousToken, Platform: c.Platform, HeaderPrefix: c.HeaderPrefix,
+		MaxSkew: c.MaxSkew, TotalDeadline: c.TotalDeadline,
+	}, nil
+}
+
+// CheckConfigMap returns the mistakes of the ConfigMap, without those of the token.
+func CheckConfigMap(cm *corev1.ConfigMap) error {
+	_, found := parseConfigMap(cm)
+	return found.join()
+}
+
+// mistake is an invalid, unknown or missing key.
+type mistake struct {
+	key string
+	err error
+}
+
+// mistakes are those of a configuration.
+type mistakes []mistake
+
+// of returns the mistakes in some keys.
+func (m mistakes) of(keys ...string) mistakes {
+	var out mistakes
+	for _, one := range m {
+		if slices.Contains(keys, one.key) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// join returns one error with all mistakes, or nil if there is none.
+func (m mistakes) join() error {
+	var errs []error
+	for _, one := range m {
+		errs = append(errs, one.err)
+	}
+	return errors.Join(errs...)
+}
+
+// parse parses the configuration with the token.
+func parse(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, mistakes) {
+	c, found := parseConfigMap(cm)
 	if secret != nil {
 		// A token written with an editor or with echo ends in a newline.
 		c.Token = strings.TrimSpace(string(secret.Data[TokenKey]))
 		c.PreviousToken = strings.TrimSpace(string(secret.Data[PreviousTokenKey]))
 	}
 	if c.Configured() && c.Token == "" {
-		errs = append(errs, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey))
+		found = append(found, mistake{TokenKey, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey)})
 	}
-	if len(errs) > 0 {
-		return Config{}, errors.Join(errs...)
-	}
-	return c, nil
-}
-
-// CheckConfigMap returns the mistakes of the ConfigMap, without those of the token.
-func CheckConfigMap(cm *corev1.ConfigMap) error {
-	_, errs := parseConfigMap(cm)
-	return errors.Join(errs...)
+	return c, found
 }
 
 // parseConfigMap parses everything except the token, which not every process may
 // read.
-func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
+func parseConfigMap(cm *corev1.ConfigMap) (Config, mistakes) {
 	p := parser{data: map[string]string{}, unread: map[string]bool{}}
 	if cm != nil {
 		for key, value := range cm.Data {
@@ -99,18 +155,18 @@ func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 		MaxSkew:              p.duration(keyMaxSkew),
 	}.withDefaults()
 	p.check(c)
-	return c, p.errs
+	return c, p.mistakes
 }
 
 // parser parses values and collects all mistakes.
 type parser struct {
-	data   map[string]string
-	unread map[string]bool
-	errs   []error
+	data     map[string]string
+	unread   map[string]bool
+	mistakes mistakes
 }
 
 func (p *parser) fail(key, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s %s: %s", ConfigMapName, key, fmt.Sprintf(format, args...)))
+	p.mistakes = append(p.mistakes, mistake{key, fmt.Errorf("%s %s: %s", ConfigMapName, key, fmt.Sprintf(format, args...))})
 }
 
 func (p *parser) read(key string) string {

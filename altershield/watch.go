@@ -2,7 +2,6 @@ package altershield
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +18,11 @@ import (
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
-		c, errs := parseConfigMap(cm)
-		if len(errs) > 0 {
-			logging.FromContext(ctx).Errorw("Invalid configuration of the server", "configmap", ConfigMapName, "error", errors.Join(errs...))
+		c, found := parseConfigMap(cm)
+		if len(found) > 0 {
+			logging.FromContext(ctx).Errorw("Invalid configuration of the server", "configmap", ConfigMapName, "error", found.join())
 		}
-		now := c.Configured() || len(errs) > 0
+		now := c.Configured() || len(found) > 0
 		if configured.Swap(now) != now {
 			changed()
 		}
@@ -36,7 +35,7 @@ func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func())
 // An invalid ConfigMap leaves it unchanged.
 func WatchQPS(cmw configmap.Watcher, changed func(qps float32)) {
 	optionalconfig.Watch(cmw, ConfigMapName, func(cm *corev1.ConfigMap) {
-		if c, errs := parseConfigMap(cm); len(errs) == 0 {
+		if c, found := parseConfigMap(cm); len(found) == 0 {
 			changed(c.QPS)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
@@ -30,7 +31,13 @@ type ClientSource struct {
 	// replicas is the number of processes that share the rate limit.
 	replicas int
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// config is cached for Config, and callbacks for CallbackConfig.
+	config, callbacks cachedConfig
+}
+
+// cachedConfig is a configuration and when it was read.
+type cachedConfig struct {
 	config altershield.Config
 	read   time.Time
 }
@@ -63,30 +70,44 @@ func rateLimitReplicas() int {
 // configured. An invalid object is a *ConfigError. Only a valid configuration is
 // cached.
 func (s *ClientSource) Config(ctx context.Context) (altershield.Config, error) {
+	return s.cached(ctx, &s.config, altershield.ParseConfig)
+}
+
+// CallbackConfig is Config with only what callbacks depend on: a mistake in another key is no
+// *ConfigError.
+func (s *ClientSource) CallbackConfig(ctx context.Context) (altershield.Config, error) {
+	return s.cached(ctx, &s.callbacks, altershield.ParseCallbackConfig)
+}
+
+// configParser parses the objects of the configuration.
+type configParser func(*corev1.ConfigMap, *corev1.Secret) (altershield.Config, error)
+
+// cached returns the cached configuration, or reads it.
+func (s *ClientSource) cached(ctx context.Context, c *cachedConfig, parse configParser) (altershield.Config, error) {
 	if s.maxAge == 0 {
-		return s.readConfig(ctx)
+		return s.readConfig(ctx, parse)
 	}
 	// The read is under the lock, so that concurrent callers share it.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
-	if !s.read.IsZero() && now.Sub(s.read) < s.maxAge {
-		return s.config, nil
+	if !c.read.IsZero() && now.Sub(c.read) < s.maxAge {
+		return c.config, nil
 	}
-	config, err := s.readConfig(ctx)
+	config, err := s.readConfig(ctx, parse)
 	if err != nil {
 		return config, err
 	}
-	s.config, s.read = config, now
+	c.config, c.read = config, now
 	return config, nil
 }
 
-func (s *ClientSource) readConfig(ctx context.Context) (altershield.Config, error) {
+func (s *ClientSource) readConfig(ctx context.Context, parse configParser) (altershield.Config, error) {
 	config, secret, err := altershield.ReadConfig(ctx, s.Kube.CoreV1())
 	if err != nil {
 		return altershield.Config{}, err
 	}
-	parsed, err := altershield.ParseConfig(config, secret)
+	parsed, err := parse(config, secret)
 	if err != nil {
 		return altershield.Config{}, &ConfigError{Err: err}
 	}

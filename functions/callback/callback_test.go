@@ -439,7 +439,10 @@ func TestWithoutATokenCallbacksAreRejected(t *testing.T) {
 		"no configuration":      func(*ft.Cluster) {},
 		"empty token":           func(c *ft.Cluster) { c.Configure("", "") },
 		"server without token":  func(c *ft.Cluster) { c.Configure("http://server.example.com", "") },
-		"invalid configuration": func(c *ft.Cluster) { c.Configure("server", ft.Token) },
+		"invalid and no token":  func(c *ft.Cluster) { c.Configure("server", "") },
+		"invalid header-prefix": func(c *ft.Cluster) { misconfigure(t, c, "header-prefix", "X AlterShield") },
+		"invalid max-skew":      func(c *ft.Cluster) { misconfigure(t, c, "max-skew", "300") },
+		"no platform":           func(c *ft.Cluster) { misconfigure(t, c, "platform", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))

@@ -30,7 +30,7 @@ func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
 		"no configuration":              {func(*ft.Cluster) {}, "unconfigured"},
 		"no server and no token":        {func(c *ft.Cluster) { c.Configure("", "") }, "unconfigured"},
 		"a server without a token":      {func(c *ft.Cluster) { c.Configure("http://server.example.com", "") }, "misconfigured"},
-		"an invalid configuration":      {func(c *ft.Cluster) { c.Configure("server.example.com", ft.Token) }, "misconfigured"},
+		"an invalid max-skew":           {func(c *ft.Cluster) { misconfigure(t, c, "max-skew", "-1s") }, "misconfigured"},
 		"an API server without answers": {disconnect, "unhandled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +46,41 @@ func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The server does not repeat a verdict, and retrieve confirms only a pass.
+func TestAMistakeInAKeyThatCallbacksDoNotNeedLosesNoVerdict(t *testing.T) {
+	for name, mistake := range map[string][2]string{
+		"a rate of zero":                  {"qps", "0"},
+		"a duration without a unit":       {"breaker-pause", "10"},
+		"a key of a later version":        {"later-key", "1"},
+		"no URL":                          {"base-url", "server.example.com"},
+		"a deadline without a unit":       {"total-deadline", "15"},
+		"a deadline shorter than attempt": {"total-deadline", "1s"},
+		"no tenant":                       {"tenant-code", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newConfiguredFixture(t, ft.NewRelease(orderStarting), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			h.ConfigureServer(t, map[string]string{mistake[0]: mistake[1]})
+			expect(t, h.post(batchCallback("n")), http.StatusOK)
+			if got := h.delivered(t); len(got) != 1 || got[0].NodeID != "n" || got[0].Verdict != "fail" {
+				t.Errorf("delivered %+v", got)
+			}
+			expect(t, h.post(batchCallback("n"), altershield.DefaultHeaderPrefix+altershield.HeaderSign, strings.Repeat("X", 44)), http.StatusUnauthorized)
+			h.setStoreTimeout(t, shortTimeout)
+			expect(t, h.post(orderCallback("early")), http.StatusOK)
+			if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "early" {
+				t.Errorf("the inbox is %+v", inbox)
+			}
+		})
+	}
+}
+
+// misconfigure configures a server, its token and a mistake.
+func misconfigure(t *testing.T, c *ft.Cluster, key, value string) {
+	t.Helper()
+	c.Configure("http://server.example.com", ft.Token)
+	c.ConfigureServer(t, map[string]string{key: value})
 }
 
 // A malformed callback is an error of the sender; a body that is too large or slow need not be one.

@@ -24,7 +24,7 @@ const (
 	resultDropped         result = "dropped"         // for an unknown order or node
 	resultUnauthenticated result = "unauthenticated" // rejected
 	resultUnconfigured    result = "unconfigured"    // neither a server nor a token is configured
-	resultMisconfigured   result = "misconfigured"   // the configuration is invalid, or names a server without a token
+	resultMisconfigured   result = "misconfigured"   // the configuration names a server without a token, or is invalid in a key that callbacks depend on
 	resultUnread          result = "unread"          // the body is too large, or did not arrive in time
 	resultMalformed       result = "malformed"       // not a verdict
 	resultBusy            result = "busy"            // too many bodies arrive
@@ -128,7 +128,7 @@ func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config alt
 	// Retry while the API server is unreachable: the server sends a verdict only once.
 	var invalid *functions.ConfigError
 	config, err = retryUntilDone(ctx, func() (altershield.Config, error) {
-		config, err := r.Server.Config(ctx)
+		config, err := r.Server.CallbackConfig(ctx)
 		if errors.As(err, &invalid) {
 			err = backoff.Permanent(err)
 		}
