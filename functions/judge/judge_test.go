@@ -140,9 +140,10 @@ func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)
 // percentages of them that fail. Its clock is that of the fixture's release.
 type traffic struct {
 	newFails, oldFails float64
-	// oldEnd is how long after the start of the release the old pods end; 0 means never.
-	oldEnd  time.Duration
-	queries atomic.Int64
+	// oldEnd is how long after the start of the release the old pods end, and failsUntil how long after it
+	// requests of the new pods fail; 0 means always.
+	oldEnd, failsUntil time.Duration
+	queries            atomic.Int64
 }
 
 func (tr *traffic) Range(_ context.Context, expression string, from, to time.Time, _ time.Duration) ([]samples.Series, error) {
@@ -163,7 +164,11 @@ func (tr *traffic) Range(_ context.Context, expression string, from, to time.Tim
 		}
 		for at := start; !at.After(end); at = at.Add(10 * time.Second) {
 			if at.After(from) {
-				s.Points = append(s.Points, samples.Point{T: float64(at.Unix()), V: float64(int(rate * at.Sub(start).Seconds()))})
+				elapsed := at.Sub(start)
+				if tr.failsUntil > 0 && strings.Contains(expression, "errors_total") {
+					elapsed = min(elapsed, tr.failsUntil)
+				}
+				s.Points = append(s.Points, samples.Point{T: float64(at.Unix()), V: float64(int(rate * elapsed.Seconds()))})
 			}
 		}
 		if len(s.Points) > 0 {
@@ -391,10 +396,7 @@ func TestAFailIsStoredAndSentWhenOtherQueriesDoNotEnd(t *testing.T) {
 				f := newFixture(t, func(context.Context) (judge.Source, error) {
 					return judge.Source{Reader: partlySlow{&traffic{newFails: 20, oldFails: 0.2}}, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
 				}, tc.batch)
-				f.addMetric(t, judgev1alpha1.Metric{
-					Name: "slow", Kind: judgev1alpha1.KindRatio, Direction: judgev1alpha1.DirectionHigher, Weight: judgev1alpha1.WeightAlone,
-					Query: `slow_total{{{pods}}}`, Bad: `slow_errors_total{{{pods}}}`,
-				})
+				f.addMetric(t, slowMetric())
 				tc.prepare(t, f)
 				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 				defer cancel()

@@ -16,8 +16,13 @@ import (
 	"github.com/breakwater-dev/breakwater/judge"
 )
 
-// clockSkew is how much earlier than the controller's the clock of the function may be.
-const clockSkew = 5 * time.Second
+const (
+	// clockSkew is how much earlier than the controller's the clock of the function may be.
+	clockSkew = 5 * time.Second
+	// maxIncomplete is the time after it was due from which a look that read only some metrics counts. A wrong
+	// query of one metric must not end the comparison of the others.
+	maxIncomplete = time.Hour
+)
 
 // handleProbation makes the look of a probation that is due. Only a fail is sent: the release
 // has succeeded.
@@ -31,11 +36,16 @@ func (f *function) handleProbation(ctx context.Context, batch *v1alpha1.ChangePo
 	now := f.Clock.Now()
 	switch nextProbationAction(parent, batch, now) {
 	case actionLook:
-		record, err := f.lookDuringProbation(ctx, parent, batch, asked, now)
+		record, err := f.lookDuringProbation(ctx, parent, batch, asked)
 		if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
+		if isRepeated(record, *parent.Status.Probation, now) {
+			logging.FromContext(ctx).Warnw("A look at a release on probation is repeated, because Prometheus could not be read",
+				"changeworkload", w.Namespace+"/"+parent.Name, "due", parent.Status.Probation.NextLookTime, "error", record.Message)
+			return nil
+		}
 		batch, err = f.storeProbation(ctx, batch, record)
 		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
 			return nil
@@ -78,8 +88,29 @@ func nextProbationAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.Change
 	return actionLook
 }
 
-// lookDuringProbation looks at the metrics of a release that has succeeded.
-func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
+// isRepeated reports whether a look is made again at the next wake-up, and not counted, because Prometheus
+// could not be read. After the end of the probation each look counts.
+func isRepeated(record judgev1alpha1.Record, p v1alpha1.Probation, now time.Time) bool {
+	unread := 0
+	for _, e := range record.Metrics {
+		if e.Reason == judgev1alpha1.ReasonMetricsUnavailable {
+			unread++
+		}
+	}
+	switch {
+	case record.Verdict == judgev1alpha1.VerdictFail, !now.Before(p.EndTime.Time):
+		return false
+	case unread < len(record.Metrics):
+		return unread > 0 && now.Sub(p.NextLookTime.Time) < maxIncomplete
+	default:
+		return record.Reason == judgev1alpha1.ReasonMetricsUnavailable
+	}
+}
+
+// lookDuringProbation looks at the metrics of a release that has succeeded until the time at which the look
+// is due. So a look that is late or repeated compares the same time: no time is left out, and a repeated look
+// is no further test for the false-positive rate.
+func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
@@ -88,9 +119,7 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	if now = now.Truncate(lookStep); now.Before(parent.Status.Probation.NextLookTime.Time) {
-		now = parent.Status.Probation.NextLookTime.Time
-	}
+	now := parent.Status.Probation.NextLookTime.Time
 	if check == nil {
 		r := checkDeleted(batch.Status.Probation, asked, release.start, now)
 		r.Looks++

@@ -3,9 +3,11 @@ package judge_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
+	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
 // probation is that of the tests. The release succeeded after duration.
@@ -68,7 +71,6 @@ func TestOnlyAFailDuringProbationIsSent(t *testing.T) {
 		"7 % of the requests fail":          {(&traffic{newFails: 7, oldFails: 0.2}).source, 10 * time.Minute, judgev1alpha1.VerdictFail, judgev1alpha1.ReasonMetricWorse, true},
 		"as many fail as before":            {(&traffic{newFails: 0.2, oldFails: 0.2}).source, 10 * time.Minute, judgev1alpha1.VerdictPass, judgev1alpha1.ReasonNoChange, false},
 		"as many fail as before at the end": {(&traffic{newFails: 0.2, oldFails: 0.2}).source, probation, judgev1alpha1.VerdictPass, judgev1alpha1.ReasonNoChange, true},
-		"Prometheus is down":                {down, 10 * time.Minute, judgev1alpha1.VerdictNone, judgev1alpha1.ReasonMetricsUnavailable, false},
 		"Prometheus is down at the end":     {down, probation, judgev1alpha1.VerdictNone, judgev1alpha1.ReasonMetricsUnavailable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +96,101 @@ func TestOnlyAFailDuringProbationIsSent(t *testing.T) {
 				t.Errorf("sent %+v, %d metrics", got, len(r.Metrics))
 			}
 		})
+	}
+}
+
+// interrupted fails queries of slow_total, or all queries.
+type interrupted struct {
+	*traffic
+	all bool
+}
+
+func (i interrupted) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	if i.all || strings.Contains(expression, "slow_total") {
+		return nil, errors.New("connection refused")
+	}
+	return i.traffic.Range(ctx, expression, from, to, step)
+}
+
+// The requests fail only before the second look, which is due 30 minutes after the success.
+func TestALookThatCouldNotReadPrometheusIsMadeAgainForTheSameTime(t *testing.T) {
+	const due = 30 * time.Minute
+	for name, tc := range map[string]struct {
+		all bool
+		// metrics are those of the MetricCheck besides http-errors.
+		metrics []judgev1alpha1.Metric
+		again   time.Duration
+		fails   float64
+		// sent is empty for a pass.
+		sent string
+	}{
+		"2 minutes later":                {true, nil, 2 * time.Minute, 7, "fail"},
+		"5 hours later":                  {true, nil, 5 * time.Hour, 7, "fail"},
+		"no error":                       {true, nil, 2 * time.Minute, 0.2, ""},
+		"one of two queries, no error":   {false, []judgev1alpha1.Metric{slowMetric()}, 2 * time.Minute, 0.2, ""},
+		"after the end of the probation": {true, nil, probation, 7, "fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := &traffic{newFails: tc.fails, oldFails: 0.2, failsUntil: duration + due}
+			reader := interrupted{tr, tc.all}
+			var current judge.Source
+			f := newFixture(t, func(context.Context) (judge.Source, error) { return current, nil }, passedBatch(recorded(1, judgev1alpha1.VerdictPass, false)))
+			for _, m := range tc.metrics {
+				f.addMetric(t, m)
+			}
+			current = judge.Source{Reader: reader, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}
+			f.onProbation(t, 1, due)
+			before := f.ChangePod(ft.BatchName(1)).Status.Probation
+			if err := f.wake(t, 1); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, f.ChangePod(ft.BatchName(1)).Status.Probation); diff != "" || len(f.broker.events) != 0 {
+				t.Errorf("the look is counted, %d events: -before +after: %s", len(f.broker.events), diff)
+			}
+			current.Reader = tr
+			f.clock.SetTime(f.clock.Now().Add(tc.again))
+			if err := f.wake(t, 1); err != nil {
+				t.Fatal(err)
+			}
+			r := f.ChangePod(ft.BatchName(1)).Status.Probation
+			if at := ft.Now().Add(duration + due); r.Looks != 2 || !r.LookTime.Time.Equal(at) || !r.ComparedSince.Time.Equal(ft.Now().Add(duration)) {
+				t.Errorf("%d looks, the last one at %s since %s", r.Looks, r.LookTime.Sub(ft.Now()), r.ComparedSince.Sub(ft.Now()))
+			}
+			if sent := len(f.broker.events) > 0; sent != (tc.sent != "") || sent && f.verdict(t).Verdict != tc.sent {
+				t.Errorf("verdict %s (%s), %d events", r.Verdict, r.Message, len(f.broker.events))
+			}
+		})
+	}
+}
+
+// slowMetric is a metric that interrupted does not answer.
+func slowMetric() judgev1alpha1.Metric {
+	return judgev1alpha1.Metric{
+		Name: "slow", Kind: judgev1alpha1.KindRatio, Direction: judgev1alpha1.DirectionHigher, Weight: judgev1alpha1.WeightAlone,
+		Query: `slow_total{{{pods}}}`, Bad: `slow_errors_total{{{pods}}}`,
+	}
+}
+
+// A wrong query of one metric must not end the comparison of the others.
+func TestALookThatReadOnlySomeMetricsCountsAnHourAfterItWasDue(t *testing.T) {
+	f := newFixture(t, func(context.Context) (judge.Source, error) {
+		return judge.Source{Reader: interrupted{&traffic{newFails: 0.2, oldFails: 0.2}, false}, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
+	}, passedBatch())
+	f.addMetric(t, slowMetric())
+	f.onProbation(t, 0, 10*time.Minute)
+	due := f.clock.Now()
+	for _, after := range []time.Duration{0, time.Hour - time.Second, time.Hour} {
+		f.clock.SetTime(due.Add(after))
+		if err := f.wake(t, 1); err != nil {
+			t.Fatal(err)
+		}
+		r := f.ChangePod(ft.BatchName(1)).Status.Probation
+		if counted := r != nil; counted != (after == time.Hour) {
+			t.Errorf("%s after it was due: counted %t", after, counted)
+		}
+		if r != nil && (r.Looks != 1 || !r.LookTime.Time.Equal(due) || r.Reason != judgev1alpha1.ReasonMetricsUnavailable || r.Final) {
+			t.Errorf("record is %+v", r)
+		}
 	}
 }
 
