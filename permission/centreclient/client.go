@@ -64,10 +64,13 @@ func New(o Options) *Client {
 		if o.Trust != nil {
 			o.Trust.Trust(t)
 		}
-		o.HTTP = &http.Client{Transport: t}
+		o.HTTP = &http.Client{Transport: t, CheckRedirect: neverFollow}
 	}
 	return &Client{o}
 }
+
+// neverFollow follows no redirect: a POST would become a GET, and its answer would be taken for an application.
+func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // PermissionSet returns the permission set of a name.
 func (c *Client) PermissionSet(ctx context.Context, name string) (api.PermissionSet, error) {
@@ -154,7 +157,7 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 	if len(raw) > maxResponse {
 		return out, fmt.Errorf("the response of the permission centre has more than %d MiB", maxResponse>>20)
 	}
-	if res.StatusCode >= http.StatusBadRequest {
+	if res.StatusCode >= http.StatusMultipleChoices {
 		return out, statusError(res, raw)
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {

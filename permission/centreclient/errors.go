@@ -14,7 +14,7 @@ import (
 // of pods and in the breaker's ConfigMap.
 const maxMessage = 1024
 
-// StatusError is a response with status 400 or above.
+// StatusError is a response with status 300 or above: redirects are not followed.
 type StatusError struct {
 	Status int
 	Detail api.Error
@@ -51,7 +51,8 @@ func IsConflict(err error) bool {
 // IsPermanent reports whether the same request would fail again until a person changes
 // the pod or the permission set: the request is invalid, or the set does not exist or
 // does not allow the pod. Any other 403 or 404 is an error of the configuration: the user
-// of the client has no right, or the URL is not that of a centre.
+// of the client has no right, or the URL is not that of a centre. A 400 or 422 without the
+// reason of the centre is that of a proxy, or of another server.
 func IsPermanent(err error) bool {
 	var status *StatusError
 	if !errors.As(err, &status) {
@@ -59,7 +60,7 @@ func IsPermanent(err error) bool {
 	}
 	switch status.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return true
+		return status.Detail.Reason != ""
 	case http.StatusForbidden, http.StatusNotFound:
 		return status.Detail.Field == "set"
 	}
