@@ -14,6 +14,10 @@ import (
 // init-action-server to the permission centre.
 const holdTime = 30 * time.Second
 
+// maxClockSkew is how far the clock of the caller that wrote an entry may be ahead. An entry from a
+// later time restricts nothing: the clock has been corrected, or the writer's is wrong.
+const maxClockSkew = time.Minute
+
 // maxCounted bounds the applications in the entry of one pod. A pod has one
 // application for each set, list of addresses and name of its cluster.
 const maxCounted = 64
@@ -107,12 +111,13 @@ func DefaultPolicy() Policy {
 
 // State returns the state that an Acquire by holder meets, and when to retry.
 func (p Policy) State(e Entry, now time.Time, holder string) (State, time.Time) {
+	latest := now.Add(maxClockSkew)
 	switch {
 	case e.Denied >= p.Threshold:
 		return OpenDenied, time.Time{}
-	case e.Failed >= p.Threshold && now.Before(e.Next):
+	case e.Failed >= p.Threshold && now.Before(e.Next) && !e.LastRequestFailTime.After(latest):
 		return OpenFailed, e.Next
-	case e.Holder != "" && e.Holder != holder && now.Before(e.Until):
+	case e.Holder != "" && e.Holder != holder && now.Before(e.Until) && !e.Until.After(latest.Add(holdTime)):
 		return Busy, e.Until
 	}
 	return MayBegin, time.Time{}

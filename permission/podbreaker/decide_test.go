@@ -45,6 +45,12 @@ func acquire(holder string, after time.Duration) Request {
 	return Request{Operation: Acquire, Holder: holder, Now: zero.Add(after)}
 }
 
+// ahead returns the request on a clock that is 40 minutes ahead.
+func ahead(r Request) Request {
+	r.Now = zero.Add(40 * time.Minute)
+	return r
+}
+
 func TestDecide(t *testing.T) {
 	threeDenied := []Request{deny(1), deny(2), deny(3)}
 	threeFailed := []Request{fail(1), fail(2), fail(3)}
@@ -80,6 +86,10 @@ func TestDecide(t *testing.T) {
 		"failed twice and denied twice":                     {[]Request{fail(1), deny(2), fail(3), deny(4), acquire("a", 0)}, MayBegin, 0},
 		"three calls fail without an application":           {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "2"}, {Operation: RecordFailure, Call: "3"}, acquire("a", 0)}, OpenFailed, 2 * time.Minute},
 		"one failed call recorded three times":              {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, acquire("a", 0)}, MayBegin, 0},
+		"failed three times on a clock that was ahead":      {[]Request{ahead(fail(1)), ahead(fail(2)), ahead(fail(3)), acquire("a", 0)}, MayBegin, 0},
+		"failed three times on a clock with a small skew":   {append(threeFailed, acquire("a", -time.Minute)), OpenFailed, 2 * time.Minute},
+		"acquired by a caller whose clock was ahead":        {[]Request{ahead(acquire("a", 0)), acquire("b", 0)}, MayBegin, 0},
+		"acquired by a caller with a small skew":            {[]Request{acquire("a", time.Minute), acquire("b", 0)}, Busy, time.Minute + holdTime},
 		"denials of two sets":                               {[]Request{deny(1), {Operation: RecordFailure, Application: "other", Attempt: 1, Denied: true}, acquire("a", 0)}, MayBegin, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
