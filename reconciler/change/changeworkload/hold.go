@@ -62,6 +62,8 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	}
 	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
+	case w.ManifestPauses():
+		hold.Former = w.Kind.PauseField.Paused // also if an earlier hold had set the field
 	case older != nil && w.PausedOrHeld():
 		hold.Former = older.Former // the value is from the hold of an earlier attempt
 	case !w.InProgress, w.OnDelete:
@@ -74,7 +76,8 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 }
 
 // resumeOperations undo holdOperations. If the release that ends the hold is one that failed, its fail was overruled,
-// and its Revisions get their traffic back. Those of other failed releases get none by name.
+// and its Revisions get their traffic back. Those of other failed releases get none by name. The rollout stays stopped
+// if a user applied a manifest that stops it to the held workload.
 func resumeOperations(w *workload.Workload, in Input) []workload.Operation {
 	ops := processedOperations(w, in.ChangeWorkload)
 	hold := v1alpha1.HoldOf(w.Annotations)
@@ -82,7 +85,7 @@ func resumeOperations(w *workload.Workload, in Input) []workload.Operation {
 	if _, ok := w.Annotations[v1alpha1.HoldAnnotation]; ok {
 		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Annotation(v1alpha1.HoldAnnotation)})
 	}
-	if hold != nil {
+	if hold != nil && !w.ManifestPauses() {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
 	return append(ops, w.RestoreTraffic(v1alpha1.RestorableTrafficOf(w.Labels, w.Annotations), in.Revisions.Own...)...)

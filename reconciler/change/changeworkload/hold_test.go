@@ -3,6 +3,7 @@ package changeworkload
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -216,6 +217,75 @@ func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
 				t.Errorf("suspended with %q after the resume", got)
 			}
 		})
+	}
+}
+
+// A user applies a manifest that pauses the rollout to a held workload.
+func TestThePauseOfAManifestOutlivesTheHold(t *testing.T) {
+	overruled := []func(*workload.Workload, *v1alpha1.ChangeWorkload) ([]byte, error){
+		func(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+			return holdPatch(w, c, time.Unix(1700000000, 0))
+		}, resumePatch,
+	}
+	writes := func(minute int, manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Time: ptr.To(metav1.Date(2026, 11, 28, 12, minute, 0, 0, time.UTC))}
+	}
+	const lastApplied, pause = `{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}`, `{"f:spec":{"f:paused":{}}}`
+	manifest := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"paused":true}}`}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		entries     []metav1.ManagedFieldsEntry
+		want        bool
+	}{
+		"with kubectl apply":     {manifest, nil, true},
+		"with server-side apply": {nil, []metav1.ManagedFieldsEntry{{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(pause)}}}, true},
+		"without the field":      {map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"replicas":3}}`}, nil, false},
+		"with kubectl apply, a minute after the hold": {manifest, []metav1.ManagedFieldsEntry{
+			writes(10, holdManager, pause), writes(11, "kubectl-client-side-apply", lastApplied)}, true},
+		"before the hold, and resumed the rollout by hand": {manifest, []metav1.ManagedFieldsEntry{
+			writes(9, "kubectl-client-side-apply", lastApplied), writes(10, holdManager, pause)}, false},
+	} {
+		for steps, later := range map[string][]func(*workload.Workload, *v1alpha1.ChangeWorkload) ([]byte, error){
+			"a late pass": {resumePatch}, "a fail that is overruled": overruled,
+		} {
+			t.Run(name+", "+steps, func(t *testing.T) {
+				before := rolling()
+				patch, err := unjudgedHoldPatch(of(t, before), attempt(2))
+				d, err := applied(t, before, patch, err)
+				if err != nil {
+					t.Fatal(err)
+				}
+				maps.Copy(d.Annotations, tc.annotations)
+				d.ManagedFields = tc.entries
+				for _, write := range later {
+					patch, err = write(of(t, d), attempt(2))
+					if d, err = applied(t, d, patch, err); err != nil {
+						t.Fatal(err)
+					}
+					for i := range d.ManagedFields { // the entry of Breakwater has the time of its last write
+						if d.ManagedFields[i].Manager == holdManager {
+							d.ManagedFields[i].Time = ptr.To(metav1.Date(2026, 11, 28, 12, 12, 0, 0, time.UTC))
+						}
+					}
+				}
+				if _, held := d.Annotations[v1alpha1.HoldAnnotation]; held || d.Spec.Paused != tc.want {
+					t.Errorf("held %t, paused %t, want %t", held, d.Spec.Paused, tc.want)
+				}
+			})
+		}
+	}
+}
+
+func TestTheOnDeleteOfAManifestOutlivesTheHold(t *testing.T) {
+	held := `{"metadata":{"uid":"u","resourceVersion":"7","labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.VersionKey + `":"v","` + v1alpha1.AttemptAnnotation + `":"2",` +
+		`"` + v1alpha1.HoldAnnotation + `":"{\"attempt\":2,\"former\":\"RollingUpdate\",\"unjudged\":true}",` +
+		`"kubectl.kubernetes.io/last-applied-configuration":"{\"spec\":{\"updateStrategy\":{\"type\":\"OnDelete\"}}}"}},` +
+		`"spec":{"updateStrategy":{"type":"OnDelete"}},"status":{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}}`
+	patch, err := resumePatch(readWorkload(t, workload.DaemonSet, held), attempt(2))
+	after := readWorkload(t, workload.DaemonSet, patchJSON(t, held, patch, err))
+	if v1alpha1.HoldOf(after.Annotations) != nil || !after.OnDelete {
+		t.Errorf("held %v, OnDelete %t", v1alpha1.HoldOf(after.Annotations), after.OnDelete)
 	}
 }
 
