@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -63,6 +64,10 @@ const closingGrace = time.Minute
 // attempt is closed.
 const maxClosingWait = 5 * time.Second
 
+// maxReplaced is how many releases that newer ones replaced before they ended are kept. Nothing needs them; people read
+// them. Otherwise a workload whose releases never succeed would have more with each release.
+const maxReplaced = 20
+
 // Readmission is the reason to send a workload through admission again.
 type Readmission string
 
@@ -92,7 +97,7 @@ type Decision struct {
 	// Create: the release has no ChangeWorkload, or only DeleteOfSameName.
 	Create bool
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
-	// because this one succeeded.
+	// because this one succeeded, or because there are more than maxReplaced.
 	DeleteOlder []*v1alpha1.ChangeWorkload
 	// DeleteOfEarlierWorkloads are ChangeWorkloads of workloads that do not exist any more. The garbage collector
 	// deletes them, unless the workload was deleted with --cascade=orphan.
@@ -136,6 +141,8 @@ func Decide(in Input) Decision {
 		d.DeleteOfSameName, d.Create = c, true
 	case c.Status.Phase == v1alpha1.ReleaseSuccess:
 		d.DeleteOlder, d.RetryAfter = older(in)
+	default:
+		d.DeleteOlder = replacedOverLimit(in)
 	}
 	return d
 }
@@ -169,6 +176,23 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, retryAfter time.Duration) 
 		}
 	}
 	return old, retryAfter
+}
+
+// replacedOverLimit returns the oldest of the workload's releases that newer ones replaced before they ended, if there
+// are more than maxReplaced. Those that failed a check stay: no rollback returns to them. So does what has to be sent.
+func replacedOverLimit(in Input) []*v1alpha1.ChangeWorkload {
+	var replaced []*v1alpha1.ChangeWorkload
+	for _, c := range in.Owned {
+		ended := c.Status.Phase == v1alpha1.ReleaseFailed && !c.Status.TimedOut()
+		if c.UID != in.Named.UID && c.DeletionTimestamp == nil && ended && !c.CountsAsFailed() && settled(c) {
+			replaced = append(replaced, c)
+		}
+	}
+	if len(replaced) <= maxReplaced {
+		return nil
+	}
+	slices.SortFunc(replaced, func(a, b *v1alpha1.ChangeWorkload) int { return cmp.Compare(b.Spec.Attempt, a.Spec.Attempt) })
+	return replaced[maxReplaced:]
 }
 
 // settled reports whether nothing remains to be sent for a release.

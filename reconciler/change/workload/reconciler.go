@@ -7,7 +7,8 @@
 // ChangeWorkload per version and attempt. An earlier attempt of the same version has a
 // ChangeWorkload of the same name; it is deleted first. When a release succeeds, the
 // ChangeWorkloads of the other releases are deleted as soon as their orders are closed and
-// their events are accepted, or after 10 minutes. Those of an earlier workload of the same kind
+// their events are accepted, or after 10 minutes. Until then the newest 20 of those that were replaced
+// before they ended are kept. Those of an earlier workload of the same kind
 // and name are deleted at once.
 package workload
 
