@@ -3,21 +3,56 @@ package resend
 import (
 	"sync"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 )
 
 // DecidingSince is the time of the first decision of a process, not of its start. A process
 // that leads no bucket makes no decisions: a deadline before its DecidingSince may have
 // expired because no leader sent a wake-up. A process that leads a bucket and takes over
-// another one keeps its DecidingSince.
+// another one keeps its DecidingSince. In a namespace that was opted out it begins again with the first
+// decision after the opt-in.
 type DecidingSince struct {
-	once  sync.Once
+	mu    sync.Mutex
 	first time.Time
+	// resumed has the first decision in each namespace that was opted out; zero until there is one.
+	resumed map[string]time.Time
 }
 
 // Get returns the time of its first call.
 func (s *DecidingSince) Get(now time.Time) time.Time {
-	s.once.Do(func() { s.first = now })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.get(now)
+}
+
+func (s *DecidingSince) get(now time.Time) time.Time {
+	if s.first.IsZero() {
+		s.first = now
+	}
 	return s.first
+}
+
+// In is Get for a decision in a namespace. After Pause it returns the time of its next call.
+func (s *DecidingSince) In(namespace string, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resumed, paused := s.resumed[namespace]
+	if paused && resumed.IsZero() {
+		resumed = now
+		s.resumed[namespace] = now
+	}
+	return deadline.Latest(s.get(now), resumed)
+}
+
+// Pause records that a namespace is opted out, so that nothing is decided in it.
+func (s *DecidingSince) Pause(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resumed == nil {
+		s.resumed = map[string]time.Time{}
+	}
+	s.resumed[namespace] = time.Time{}
 }
 
 // ExtendDeadline extends a deadline to at least the grace period after the

@@ -32,3 +32,26 @@ func TestDecidingSinceIsTheTimeOfTheFirstCall(t *testing.T) {
 		t.Error("the second call changed it")
 	}
 }
+
+func TestDecidingSinceInANamespaceBeginsAgainAfterAnOptOut(t *testing.T) {
+	var s DecidingSince
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	for _, tc := range []struct {
+		what string
+		got  time.Time
+		want int64
+	}{
+		{"the first decision", s.In("a", at(1)), 1},
+		{"a later one", s.In("a", at(2)), 1},
+		{"another namespace", s.In("b", at(3)), 1},
+		{"after an opt-out", func() time.Time { s.Pause("a"); return s.In("a", at(4)) }(), 4},
+		{"a later one after it", s.In("a", at(5)), 4},
+		{"another namespace after it", s.In("b", at(6)), 1},
+		{"after another opt-out", func() time.Time { s.Pause("a"); return s.In("a", at(7)) }(), 7},
+		{"of the process", s.Get(at(8)), 1},
+	} {
+		if tc.got.Unix() != tc.want {
+			t.Errorf("%s: %d, want %d", tc.what, tc.got.Unix(), tc.want)
+		}
+	}
+}

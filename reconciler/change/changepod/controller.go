@@ -68,7 +68,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			}
 		},
 	})
-	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.Handler(func(namespace string) {
+	// An opt-out pauses the deadlines of batches.
+	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.ChangeHandler(func(namespace string) {
 		impl.FilteredGlobalResync(func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangePod)
 			return ok && c.Namespace == namespace && hasNotEnded(c)

@@ -71,7 +71,7 @@ type Reconciler struct {
 	interimWrites *rate.Limiter
 	// unjudged counts unjudged batches.
 	unjudged metrics.Counter
-	// decidingSince is the time of the first decision of this process.
+	// decidingSince is the time of the first decision of this process, by namespace.
 	decidingSince resend.DecidingSince
 }
 
@@ -85,6 +85,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	}
 	if ns, err := r.namespaces.Get(c.Namespace); apierrs.IsNotFound(err) || err == nil && !v1alpha1.OptedIn(ns) {
 		r.forget(c) // no call is made; an opt-in reconciles again
+		r.decidingSince.Pause(c.Namespace)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read namespace %s: %w", c.Namespace, err)
@@ -108,7 +109,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.ReleaseOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: owner.Status.FailedAndReplaced(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
-		DecidingSince: r.decidingSince.Get(now), ChangePod: c,
+		DecidingSince: r.decidingSince.In(c.Namespace, now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {

@@ -61,6 +61,56 @@ func TestNoCallIsMadeForABatchOfANamespaceThatIsOptedOut(t *testing.T) {
 	}
 }
 
+// optIn opts the namespace in or out, and reconciles its batches.
+func (f *flood) optIn(optedIn bool) {
+	f.r.namespaces = namespaces(f.t, floodNamespace, optedIn)
+	for _, c := range f.list() {
+		f.enqueue(c.Name, 0)
+	}
+}
+
+// The timeout of the stage passes during the opt-out, and the callback is lost.
+func TestAfterAnOptInTheServerIsAskedBeforeABatchIsUnjudged(t *testing.T) {
+	f := newFlood(t, 1, 1)
+	f.run(20, time.Minute) // other namespaces have decisions before
+	c := batch(submission(v1alpha1.StagePre, true))
+	c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Spec.ChangeWorkloadID = floodNamespace, "r00--0", "lost", "1", "r00"
+	c.Status.Submissions[0].IntentTime = metav1.NewMicroTime(f.clock.Now())
+	f.write(c)
+	f.optIn(false)
+	f.run(20, 10*time.Minute)
+	f.retrieves = true
+	f.optIn(true)
+	f.run(20, 11*time.Minute)
+	if got := f.count(); got[v1alpha1.ReasonVerdictReceived] != 1 {
+		t.Errorf("batches by reason: %v, want one that is judged", got)
+	}
+}
+
+func TestAfterAnOptInAJudgeHasTimeToAnswer(t *testing.T) {
+	for _, policy := range []v1alpha1.NoVerdictPolicy{v1alpha1.NoVerdictPass, v1alpha1.NoVerdictFail} {
+		t.Run(string(policy), func(t *testing.T) {
+			f := newFlood(t, 1, 1)
+			c := judgedBy([]v1alpha1.Judge{silent(byMetric, policy)})
+			c.Namespace, c.Name, c.UID, c.ResourceVersion, c.Spec.ChangeWorkloadID = floodNamespace, "r00--0", "judged", "1", "r00"
+			f.write(c)
+			f.run(20, time.Minute)
+			f.optIn(false)
+			f.run(20, 10*time.Minute)
+			f.woken = nil
+			f.optIn(true)
+			f.run(20, 10*time.Minute+judgeGrace-time.Second)
+			if got := f.get(c.Name).Status.Phase; got == v1alpha1.BatchExecuteDone || f.woken[v1alpha1.JudgeMetrics] == 0 {
+				t.Errorf("phase %q just before the end of the grace, the judge was woken %d times", got, f.woken[v1alpha1.JudgeMetrics])
+			}
+			f.run(20, 10*time.Minute+judgeGrace+time.Second)
+			if got := f.get(c.Name).Status.Phase; got != v1alpha1.BatchExecuteDone {
+				t.Errorf("phase %q after the grace", got)
+			}
+		})
+	}
+}
+
 func TestABatchSaysWhyItsOrderIsNotAccepted(t *testing.T) {
 	f := newFlood(t, 1, 1)
 	const why = "the server was not called to open the order"

@@ -101,7 +101,7 @@ type Reconciler struct {
 	// unjudged counts unjudged orders.
 	unjudged metrics.Counter
 	clock    clock.PassiveClock
-	// decidingSince is the time of the first decision of this process.
+	// decidingSince is the time of the first decision of this process, by namespace.
 	decidingSince resend.DecidingSince
 }
 
@@ -191,6 +191,8 @@ func (r *Reconciler) writeAndSend(ctx context.Context, in Input, d Decision, w *
 func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Workload, error) {
 	ns, err := r.namespaces.Get(c.Namespace)
 	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
+		r.forget(c) // no call is made; an opt-in reconciles again
+		r.decidingSince.Pause(c.Namespace)
 		return Input{}, nil, nil
 	} else if err != nil {
 		return Input{}, nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)
@@ -228,7 +230,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
 	}
 	in := Input{
-		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
+		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.In(c.Namespace, now), Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), DeliveredAnnouncements: r.deliveredAnnouncements(c),

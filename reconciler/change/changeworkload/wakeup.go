@@ -82,7 +82,7 @@ func numberOf(attempts int32, err *v1alpha1.ServerError) int64 {
 	return int64(attempts)
 }
 
-// forget ends the calls and wake-ups of a ChangeWorkload that is deleted.
+// forget ends the calls and wake-ups of a ChangeWorkload that is deleted, or whose namespace is not opted in.
 func (r *Reconciler) forget(c *v1alpha1.ChangeWorkload) {
 	for _, name := range orderSteps() {
 		r.calls.Done(r.wakeups, callID(c, name))

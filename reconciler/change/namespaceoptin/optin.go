@@ -42,3 +42,19 @@ func Handler(do func(namespace string)) cache.ResourceEventHandler {
 		},
 	}
 }
+
+// ChangeHandler is Handler that also calls do with the name of each namespace that is opted out or deleted.
+func ChangeHandler(do func(namespace string)) cache.ResourceEventHandler {
+	handle := func(obj any) {
+		if ns, ok := wiring.Object[*corev1.Namespace](obj); ok {
+			do(ns.Name)
+		}
+	}
+	return cache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			ns, ok := wiring.Object[*corev1.Namespace](obj)
+			return ok && v1alpha1.OptedIn(ns)
+		},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: handle, DeleteFunc: handle},
+	}
+}

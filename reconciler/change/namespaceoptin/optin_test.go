@@ -53,25 +53,33 @@ func TestFilter(t *testing.T) {
 func TestHandler(t *testing.T) {
 	tests := map[string]struct {
 		before, after *corev1.Namespace
-		want          []string
+		// want are the names that Handler passes on, wantChange those of ChangeHandler.
+		want, wantChange []string
 	}{
-		"opted-in namespace is created":         {nil, namespace("a", true), []string{"a"}},
-		"other namespace is created":            {nil, namespace("a", false), nil},
-		"namespace is opted in":                 {namespace("a", false), namespace("a", true), []string{"a"}},
-		"namespace is opted out":                {namespace("a", true), namespace("a", false), nil},
-		"other change of an opted-in namespace": {namespace("a", true), namespace("a", true), nil},
+		"opted-in namespace is created":         {nil, namespace("a", true), []string{"a"}, []string{"a"}},
+		"other namespace is created":            {nil, namespace("a", false), nil, nil},
+		"namespace is opted in":                 {namespace("a", false), namespace("a", true), []string{"a"}, []string{"a"}},
+		"namespace is opted out":                {namespace("a", true), namespace("a", false), nil, []string{"a"}},
+		"other change of an opted-in namespace": {namespace("a", true), namespace("a", true), nil, nil},
+		"other change of another namespace":     {namespace("a", false), namespace("a", false), nil, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			h := Handler(func(ns string) { got = append(got, ns) })
-			if tc.before == nil {
-				h.OnAdd(tc.after, true)
-			} else {
-				h.OnUpdate(tc.before, tc.after)
+			var got, gotChange []string
+			for _, h := range []cache.ResourceEventHandler{
+				Handler(func(ns string) { got = append(got, ns) }), ChangeHandler(func(ns string) { gotChange = append(gotChange, ns) }),
+			} {
+				if tc.before == nil {
+					h.OnAdd(tc.after, true)
+				} else {
+					h.OnUpdate(tc.before, tc.after)
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error("(-want +got):", diff)
+			}
+			if diff := cmp.Diff(tc.wantChange, gotChange); diff != "" {
+				t.Error("of ChangeHandler (-want +got):", diff)
 			}
 		})
 	}
