@@ -15,7 +15,8 @@ import (
 type DecidingSince struct {
 	mu    sync.Mutex
 	first time.Time
-	// resumed has the first decision in each namespace that was opted out; zero until there is one.
+	// resumed has the first decision in each namespace that was opted out; zero until there is one. Namespaces are
+	// rarely opted out, so no entry is removed.
 	resumed map[string]time.Time
 }
 
@@ -45,7 +46,7 @@ func (s *DecidingSince) In(namespace string, now time.Time) time.Time {
 	return deadline.Latest(s.get(now), resumed)
 }
 
-// Pause records that a namespace is opted out, so that nothing is decided in it.
+// Pause records that an existing namespace is opted out, so that nothing is decided in it.
 func (s *DecidingSince) Pause(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

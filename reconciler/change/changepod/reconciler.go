@@ -85,7 +85,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	}
 	if ns, err := r.namespaces.Get(c.Namespace); apierrs.IsNotFound(err) || err == nil && !v1alpha1.OptedIn(ns) {
 		r.forget(c) // no call is made; an opt-in reconciles again
-		r.decidingSince.Pause(c.Namespace)
+		if err == nil {
+			r.decidingSince.Pause(c.Namespace)
+		}
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read namespace %s: %w", c.Namespace, err)

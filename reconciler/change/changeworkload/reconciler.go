@@ -192,7 +192,9 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	ns, err := r.namespaces.Get(c.Namespace)
 	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
 		r.forget(c) // no call is made; an opt-in reconciles again
-		r.decidingSince.Pause(c.Namespace)
+		if err == nil {
+			r.decidingSince.Pause(c.Namespace)
+		}
 		return Input{}, nil, nil
 	} else if err != nil {
 		return Input{}, nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)
