@@ -110,16 +110,15 @@ func (c *call) apply(ctx context.Context, set string) error {
 	return nil
 }
 
-// poll waits until an application changes.
+// poll waits until an application, or the situation of the call, changes.
 func (c *call) poll(ctx context.Context, set string) error {
-	app := c.input.Applications[set]
+	app, before := c.input.Applications[set], c.situation()
 	wait := pollTimeout
 	if c.reporter.pending {
 		wait = shortPollTimeout
 	}
 	pollCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// A change of the pod interrupts the poll.
 	type polled struct {
 		app api.Application
 		err error
@@ -129,21 +128,26 @@ func (c *call) poll(ctx context.Context, set string) error {
 		app, err := c.Centre.Wait(pollCtx, app.ID, app.Version, wait)
 		answers <- polled{app, err}
 	}()
-	select {
-	case a := <-answers:
-		if delay := centreclient.RetryAfter(a.err); delay > 0 {
-			return c.wait(ctx, c.Clock.Now().Add(delay))
-		} else if a.err != nil {
-			return a.err
+	for {
+		select {
+		case a := <-answers:
+			if delay := centreclient.RetryAfter(a.err); delay > 0 {
+				return c.wait(ctx, c.Clock.Now().Add(delay))
+			} else if a.err != nil {
+				return a.err
+			}
+			c.input.Applications[set] = a.app
+			return nil
+		case <-c.changed:
+			if c.refresh(ctx); c.situation() != before {
+				return nil
+			}
+		case <-c.Draining:
+			return errCallEnded
+		case <-ctx.Done():
+			return errCallEnded
 		}
-		c.input.Applications[set] = a.app
-		return nil
-	case <-c.changed:
-		return nil
-	case <-c.Draining:
-	case <-ctx.Done():
 	}
-	return errCallEnded
 }
 
 // recordFailure counts an attempt that was denied or failed and ends the call. If

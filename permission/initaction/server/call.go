@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
 const (
@@ -44,7 +45,7 @@ type call struct {
 	source string
 	// key is the key of the pod's breaker entry.
 	key string
-	// changed receives a value when the pod or the breaker changed.
+	// changed receives a value when the pod, the breaker of any pod or the settings changed.
 	changed <-chan struct{}
 	input   Input
 	// mayCallCentre: the rate limit allows one call to the centre.
@@ -221,27 +222,48 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 		if until.IsZero() || until.Sub(c.Clock.Now()) > recheckInterval {
 			until = c.Clock.Now().Add(recheckInterval)
 		}
+		err := c.wait(ctx, until)
 		// The owner of a permission may have corrected it and reset the application at
 		// the centre. That does not change the breaker, so the applications are read again.
 		c.input.ApplicationsKnown = c.input.ApplicationsKnown && d.Reason != podmeta.ReasonBreakerOpenDenied
-		return nil, c.wait(ctx, until)
+		return nil, err
 	}
 	return nil, fmt.Errorf("unknown action %q", d.Action)
 }
 
-// wait returns when the pod or the breaker changed, at the latest at until.
+// wait returns when the situation of the call changed, at the latest at until.
 func (c *call) wait(ctx context.Context, until time.Time) error {
+	before := c.situation()
 	timer := c.Clock.NewTimer(max(until.Sub(c.Clock.Now()), 10*time.Millisecond))
 	defer timer.Stop()
-	select {
-	case <-c.changed:
-		return nil
-	case <-timer.C():
-		return nil
-	case <-c.Draining:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-c.changed:
+			if c.refresh(ctx); c.situation() != before {
+				return nil
+			}
+		case <-timer.C():
+			return nil
+		case <-c.Draining:
+			return errCallEnded
+		case <-ctx.Done():
+			return errCallEnded
+		}
 	}
-	return errCallEnded
+}
+
+// situation is what must change before a call ends a wait or a poll. Most notifications are about
+// other pods, because their breakers have the same ConfigMaps.
+type situation struct {
+	Decision
+	breaker  podbreaker.State
+	settings settings.Settings
+}
+
+func (c *call) situation() situation {
+	d := Decide(c.input)
+	d.Until = d.Until.Round(0).UTC() // equal times have equal fields
+	return situation{d, c.input.Breaker.State, c.Settings()}
 }
 
 // fail counts a failure that has no application, and ends the call.

@@ -64,6 +64,9 @@ type fakeCentre struct {
 	resets   int
 	// failures is the number of next calls that fail.
 	failures int
+	// outage is how long calls fail, from the first one on.
+	outage    time.Duration
+	firstCall time.Time
 	// calls is the number of all calls, waits that of the open calls of Wait.
 	calls, waits int
 	// changed is closed when an application changes.
@@ -74,7 +77,12 @@ type fakeCentre struct {
 var errUnreachable = errors.New("connection refused")
 
 func (c *fakeCentre) call() error {
-	c.calls++
+	if c.calls++; c.calls == 1 {
+		c.firstCall = c.clock.Now()
+	}
+	if c.clock.Since(c.firstCall) < c.outage {
+		return errUnreachable
+	}
 	if c.failures > 0 {
 		c.failures--
 		return errUnreachable
@@ -154,6 +162,12 @@ func (c *fakeCentre) Wait(ctx context.Context, id string, version int64, wait ti
 			return a, err
 		}
 	}
+}
+
+func (c *fakeCentre) called() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
 }
 
 func (c *fakeCentre) waiting() int {
@@ -387,6 +401,15 @@ func (w *fixture) authorizeAsync(ctx context.Context) <-chan protocol.Answer {
 		c <- answer
 	}()
 	return c
+}
+
+// notifyAll notifies all calls n times, as writes of the breakers of other pods do, with time for each
+// call to receive each notification.
+func (w *fixture) notifyAll(n int) {
+	for range n {
+		w.hub.NotifyAll()
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // waitForReason waits for a condition of the pod with the reason.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktest "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -410,6 +411,49 @@ func TestAShortOutageOfTheCentreIsNoFailureAndALongOneIs(t *testing.T) {
 	}
 	if w.sent.count("breaker.opened") != 1 {
 		t.Errorf("sent %v", w.sent.events)
+	}
+}
+
+// The breakers of other pods are written while the pod waits. A notification must not use up a call of
+// the rate limit that all pods share.
+func TestChangesOfOtherPodsCauseNoCallOfTheCentre(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state  api.State
+		rounds int
+		reason string
+	}{
+		"while a provider is called": {api.Applying, 0, podmeta.ReasonPermissionApplying},
+		"while its breaker is open":  {api.Denied, 3, podmeta.ReasonBreakerOpenDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixtureAt(t, clock.RealClock{}, newPod(nil))
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return tc.state, nil }
+			for range tc.rounds {
+				w.authorize("pod", orders)
+			}
+			w.authorizeAsync(t.Context())
+			w.waitForReason(tc.reason)
+			if tc.state == api.Applying {
+				w.await("the call polls", func() bool { return w.centre.waiting() == 1 })
+			}
+			before := w.centre.called()
+			w.notifyAll(50)
+			if got := w.centre.called(); got != before {
+				t.Errorf("%d calls of the centre after changes of other pods, %d before", got, before)
+			}
+		})
+	}
+}
+
+func TestChangesOfOtherPodsShortenNoPauseBeforeARetry(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.outage = 7 * time.Second // the calls are retried after 0.5, 1, 2 and 4 seconds
+	answers := w.authorizeAsync(t.Context())
+	for len(answers) == 0 {
+		w.notifyAll(1)
+	}
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+		t.Errorf("%+v", a)
 	}
 }
 
