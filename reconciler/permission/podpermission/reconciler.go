@@ -54,6 +54,8 @@ type Reconciler struct {
 	reporter   *reporter
 	// retries has the pods whose permissions are being revoked.
 	retries *retries
+	// outage is whether the centre does not answer.
+	outage outage
 	// unsentLetGo has pods that were let go, which the centre does not know yet.
 	unsentLetGo  *unsentLetGoPods
 	requiredSets requiredsets.Resolver
@@ -127,9 +129,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	firstSeen, delay := r.retries.next(at, p.UID, r.clock.Now())
 	deadline := Deadline(d.Ended, firstSeen, s.RevokeDeadline)
 	// A hanging centre must not keep the pod beyond the deadline.
-	revokeCtx, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
-	result, err := r.centre.Revoke(revokeCtx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
-	cancel()
+	result, err := r.callCentre(ctx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)}, max(deadline.Sub(r.clock.Now()), time.Second))
 	authorized := podmeta.Condition(p, podmeta.ConditionAuthorized)
 	revocation := DecideRevocation(CentreState{Err: err, RevokeResult: result, Authorized: authorized != nil && authorized.Status == corev1.ConditionTrue}, r.clock.Now(), deadline)
 	switch revocation.Action {
@@ -150,6 +150,19 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	}
 	r.retries.forget(at)
 	return nil
+}
+
+// callCentre sends the request, or returns the error of another pod's call if the centre does not answer.
+func (r *Reconciler) callCentre(ctx context.Context, request api.RevokeRequest, timeout time.Duration) (api.RevokeResult, error) {
+	began := r.clock.Now()
+	if err := r.outage.begin(began); err != nil {
+		return api.RevokeResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result, err := r.centre.Revoke(ctx, request)
+	r.outage.ended(began, r.clock.Now(), err)
+	return result, err
 }
 
 // patchFinalizer changes only Breakwater's finalizer, and only of the pod with this
