@@ -23,6 +23,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
+	"github.com/breakwater-dev/breakwater/internal/apiconnection"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
@@ -38,6 +39,7 @@ func LeaseName(component string, bucket, buckets uint32) string {
 // Main runs controllers as sharedmain does, until ctx ends. It returns when the
 // workers have stopped and the Leases are given up.
 func Main(ctx context.Context, component string, config *rest.Config, constructors ...injection.ControllerConstructor) {
+	apiconnection.DetectLoss()
 	all, wait := Join(component, constructors...)
 	// Without this, sharedmain would add the elections of Knative.
 	ctx = sharedmain.WithHADisabled(ctx)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/internal/apiconnection"
 )
 
 const (
@@ -38,6 +39,7 @@ type Clients struct {
 // The user agent identifies the process in the API server's audit log and as field
 // manager.
 func NewClients(kubeconfig, userAgent string) (Clients, error) {
+	apiconnection.DetectLoss()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return Clients{}, fmt.Errorf("load kubeconfig: %w", err)
