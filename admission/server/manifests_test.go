@@ -1,0 +1,36 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The requests of users wait for those of the webhook, which the API server does not limit either.
+func TestNoWebhookLimitsItsRequestsToTheAPIServer(t *testing.T) {
+	files, err := filepath.Glob("../../config/*/420-webhook-deployment.yaml")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d appsv1.Deployment
+		if err := yaml.Unmarshal(raw, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		got := map[string]int{}
+		for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+			got[e.Name], _ = strconv.Atoi(e.Value)
+		}
+		if qps, burst := got["KUBE_API_QPS"], got["KUBE_API_BURST"]; qps < 5000 || burst < qps {
+			t.Errorf("%s: %d requests per second and a burst of %d, want at least 5000", file, qps, burst)
+		}
+	}
+}
