@@ -43,7 +43,7 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 
 // comparedSince returns the start of the compared time of a release that began at start. A slow release is
 // compared only over the last duration before until, so that ranges are bounded. The start is not after now:
-// such a range has no sample of the old pods that ended before.
+// until is rounded up.
 func comparedSince(start, until, now time.Time, duration time.Duration) time.Time {
 	if until.Sub(start) <= 2*duration {
 		return start

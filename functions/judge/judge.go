@@ -177,7 +177,7 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 	if check == nil {
 		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
-	target := release.withEarlierOldPods(batch.Status.MetricRecord).target(batch, source.Labels, now)
+	target := release.withEarlierOldPods(batch.Status.MetricRecord).target(batch, source.Labels)
 	target.NewSince = release.newSince.with(batch.Status.MetricRecord, release.newPods)
 	spec := check.Spec
 	spec.AnalysisDuration.Duration = analysisDuration(asked) // the MetricCheck may have changed

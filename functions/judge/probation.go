@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,13 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/judge"
 )
 
-const (
-	// clockSkew is how much earlier than the controller's the clock of the function may be.
-	clockSkew = 5 * time.Second
-	// maxIncomplete is the time after it was due from which a look that read only some metrics counts. A wrong
-	// query of one metric must not end the comparison of the others.
-	maxIncomplete = time.Hour
-)
+// clockSkew is how much earlier than the controller's the clock of the function may be.
+const clockSkew = 5 * time.Second
 
 // handleProbation makes the look of a probation that is due. Only a fail is sent: the release
 // has succeeded.
@@ -36,12 +32,12 @@ func (f *function) handleProbation(ctx context.Context, batch *v1alpha1.ChangePo
 	now := f.Clock.Now()
 	switch nextProbationAction(parent, batch, now) {
 	case actionLook:
-		record, err := f.lookDuringProbation(ctx, parent, batch, asked)
+		record, err := f.lookDuringProbation(ctx, parent, batch, asked, now)
 		if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
-		if isRepeated(record, *parent.Status.Probation, now) {
+		if isRepeated(record, parent.Status.Probation.EndTime.Time, now) {
 			logging.FromContext(ctx).Warnw("A look at a release on probation is repeated, because Prometheus could not be read",
 				"changeworkload", w.Namespace+"/"+parent.Name, "due", parent.Status.Probation.NextLookTime, "error", record.Message)
 			return nil
@@ -88,29 +84,16 @@ func nextProbationAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.Change
 	return actionLook
 }
 
-// isRepeated reports whether a look is made again at the next wake-up, and not counted, because Prometheus
-// could not be read. After the end of the probation each look counts.
-func isRepeated(record judgev1alpha1.Record, p v1alpha1.Probation, now time.Time) bool {
-	unread := 0
-	for _, e := range record.Metrics {
-		if e.Reason == judgev1alpha1.ReasonMetricsUnavailable {
-			unread++
-		}
-	}
-	switch {
-	case record.Verdict == judgev1alpha1.VerdictFail, !now.Before(p.EndTime.Time):
-		return false
-	case unread < len(record.Metrics):
-		return unread > 0 && now.Sub(p.NextLookTime.Time) < maxIncomplete
-	default:
-		return record.Reason == judgev1alpha1.ReasonMetricsUnavailable
-	}
+// isRepeated reports whether a look is made again at the next wake-up, and not counted, because no metric
+// could be read. It counts if some could: a wrong query of one must not end the comparison of the others. The look at the
+// end of the probation counts in any case.
+func isRepeated(record judgev1alpha1.Record, end, now time.Time) bool {
+	read := slices.ContainsFunc(record.Metrics, func(e judgev1alpha1.Evidence) bool { return e.Reason != judgev1alpha1.ReasonMetricsUnavailable })
+	return !read && record.Reason == judgev1alpha1.ReasonMetricsUnavailable && now.Before(end)
 }
 
-// lookDuringProbation looks at the metrics of a release that has succeeded until the time at which the look
-// is due. So a look that is late or repeated compares the same time: no time is left out, and a repeated look
-// is no further test for the false-positive rate.
-func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
+// lookDuringProbation looks at the metrics of a release that has succeeded.
+func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
@@ -119,7 +102,9 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	now := parent.Status.Probation.NextLookTime.Time
+	if now = now.Truncate(lookStep); now.Before(parent.Status.Probation.NextLookTime.Time) {
+		now = parent.Status.Probation.NextLookTime.Time
+	}
 	if check == nil {
 		r := checkDeleted(batch.Status.Probation, asked, release.start, now)
 		r.Looks++
@@ -129,7 +114,7 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	target := release.target(batch, source.Labels, now)
+	target := release.target(batch, source.Labels)
 	target.StartTime = metav1.NewTime(release.start)
 	end := parent.Status.Probation.EndTime.Time
 	ctx, cancel := readContext(ctx)

@@ -331,8 +331,8 @@ func patternsOf(matcher string) []string {
 }
 
 // target returns the matchers of the pods of a release. The start time is that of an earlier
-// look, if there is one and it is not after now: earlier versions of Breakwater could store such a time.
-func (r release) target(batch *v1alpha1.ChangePod, names Labels, now time.Time) judgev1alpha1.Target {
+// look, if there is one, unless it is later than the batch: earlier versions of Breakwater could store such a time.
+func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
 			return ""
@@ -343,7 +343,7 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels, now time.Time) 
 	if names.Pod != defaultLabels().Pod {
 		t.PodLabel = names.Pod
 	}
-	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() && !record.Target.StartTime.After(now) {
+	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() && !record.Target.StartTime.After(batch.CreationTimestamp.Add(lookStep)) {
 		t.StartTime = record.Target.StartTime
 	}
 	return t
