@@ -174,6 +174,9 @@ func (p Policy) recordFailure(e Entry, r Request) (Decision, *Entry) {
 		return Decision{State: state, Next: at}, nil
 	}
 	before := p.isOpen(e)
+	if e.LastRequestFailTime.After(r.Now.Add(maxClockSkew)) {
+		e.Next = time.Time{} // of a clock that was ahead
+	}
 	if r.Application == "" {
 		e.Call = r.Call
 	} else {

@@ -88,6 +88,7 @@ func TestDecide(t *testing.T) {
 		"one failed call recorded three times":              {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, acquire("a", 0)}, MayBegin, 0},
 		"failed three times on a clock that was ahead":      {[]Request{ahead(fail(1)), ahead(fail(2)), ahead(fail(3)), acquire("a", 0)}, MayBegin, 0},
 		"failed three times on a clock with a small skew":   {append(threeFailed, acquire("a", -time.Minute)), OpenFailed, 2 * time.Minute},
+		"denied after failures on a clock that was ahead":   {[]Request{ahead(fail(1)), ahead(fail(2)), ahead(fail(3)), deny(4), acquire("a", 0)}, MayBegin, 0},
 		"acquired by a caller whose clock was ahead":        {[]Request{ahead(acquire("a", 0)), acquire("b", 0)}, MayBegin, 0},
 		"acquired by a caller with a small skew":            {[]Request{acquire("a", time.Minute), acquire("b", 0)}, Busy, time.Minute + holdTime},
 		"denials of two sets":                               {[]Request{deny(1), {Operation: RecordFailure, Application: "other", Attempt: 1, Denied: true}, acquire("a", 0)}, MayBegin, 0},
