@@ -64,13 +64,22 @@ func New(o Options) *Client {
 		if o.Trust != nil {
 			o.Trust.Trust(t)
 		}
-		o.HTTP = &http.Client{Transport: t, CheckRedirect: neverFollow}
+		o.HTTP = &http.Client{Transport: t, CheckRedirect: keepMethod}
 	}
 	return &Client{o}
 }
 
-// neverFollow follows no redirect: a POST would become a GET, and its answer would be taken for an application.
-func neverFollow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// maxRedirects is the limit of net/http.
+const maxRedirects = 10
+
+// keepMethod follows no redirect that changes the method: with 301 to 303 a POST would become a GET, and its
+// answer would be taken for an application.
+func keepMethod(next *http.Request, via []*http.Request) error {
+	if next.Method != via[0].Method || len(via) >= maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
 
 // PermissionSet returns the permission set of a name.
 func (c *Client) PermissionSet(ctx context.Context, name string) (api.PermissionSet, error) {

@@ -135,6 +135,22 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 	}
 }
 
+func TestARedirectWithTheSameMethodIsFollowed(t *testing.T) {
+	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/elsewhere" {
+			http.Redirect(w, r, "/elsewhere", http.StatusPermanentRedirect)
+			return
+		}
+		if r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s with %q", r.Method, r.Header)
+		}
+		_, _ = fmt.Fprint(w, `{"id":"a","state":"Granted"}`)
+	})
+	if app, err := c.Apply(t.Context(), api.ApplicationRequest{}); err != nil || app.ID != "a" {
+		t.Errorf("%+v, %v", app, err)
+	}
+}
+
 // Error messages appear in the status of pods, where users read them.
 func TestErrorsContainNeitherAddressNorToken(t *testing.T) {
 	c := newClient(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
