@@ -15,8 +15,9 @@ import (
 // centre is the name of the Deployment and the Service of the permission centre.
 const centre = "permission-centre"
 
-// subscribers are the functions that do nothing without a Trigger.
-var subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
+// subscribers are the functions that need a Trigger. Function report is absent: who wants no reports
+// deletes its Trigger.
+var subscribers = []string{"submit", "verdict", "judge", "notify"}
 
 // Part is a part of Breakwater.
 type Part struct {

@@ -25,7 +25,7 @@ func complete() diagnosis.Installation {
 	for _, n := range []string{"submit", "verdict", "report", "judge", "notify", "deadletter", "callback"} {
 		in.ReadyConditions["service/"+n] = diagnosis.Condition{True: true}
 	}
-	in.Subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
+	in.Subscribers = []string{"submit", "verdict", "judge", "notify"}
 	for _, p := range diagnosis.Parts() {
 		for _, n := range p.Configurations {
 			in.Configurations[n] = true
@@ -96,14 +96,17 @@ func TestDoctorKnowsTheFunctionsThatHaveATrigger(t *testing.T) {
 				continue
 			}
 			name, _, _ := unstructured.NestedString(o.Object, "spec", "subscriber", "ref", "name")
+			if name == "report" { // 620-report.yaml: its Trigger may be deleted
+				continue
+			}
 			if message := failures(in)["change: Broker, functions and settings"]; !strings.Contains(message, "service/"+name+" is the subscriber of no Trigger") {
 				t.Errorf("the Trigger of %s: got %q", name, message)
 			}
 			subscribers++
 		}
 	}
-	if subscribers != 5 {
-		t.Errorf("config has %d Triggers", subscribers)
+	if subscribers != 4 {
+		t.Errorf("config has %d Triggers besides that of report", subscribers)
 	}
 }
 
