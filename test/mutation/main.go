@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// limit bounds the build and the tests of one fault, and hang the tests. A test that hangs with a fault
-// does not notice it: the end of its package names no test.
+// limit bounds the build and the tests of one fault, and hang its tests. A test that only hangs does not
+// notice a fault.
 const limit, hang = 10 * time.Minute, 4 * time.Minute
 
 func main() {
@@ -93,11 +93,11 @@ func (f fault) inject(ctx context.Context) (caught bool, err error) {
 		return false, fmt.Errorf("no test of %s matches %s", f.pkg, f.tests)
 	case err == nil:
 		return false, nil
+	case strings.Contains(out.String(), "--- FAIL: "):
+		return true, nil
 	case strings.Contains(out.String(), "panic: test timed out"):
 		fmt.Printf("a test hangs:\n%s\n", out.Bytes())
 		return false, nil
-	case strings.Contains(out.String(), "--- FAIL: "):
-		return true, nil
 	default:
 		return false, fmt.Errorf("%w\n%s", err, out.Bytes())
 	}
