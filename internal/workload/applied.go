@@ -2,12 +2,11 @@ package workload
 
 import (
 	"encoding/json"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/internal/deadline"
+	"github.com/breakwater-dev/breakwater/internal/managedfields"
 )
 
 // ManifestPauses reports whether the last applied manifest (server-side apply or kubectl apply)
@@ -19,11 +18,13 @@ func (w *Workload) ManifestPauses() bool {
 		return false
 	}
 	for _, entry := range w.ManagedFields {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && hasField(entry.FieldsV1, w.Kind.PauseField.Path) {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && managedfields.Has(entry.FieldsV1, w.Kind.PauseField.Path...) {
 			return true
 		}
 	}
-	if w.lastWrite("metadata", "annotations", corev1.LastAppliedConfigAnnotation).Before(w.lastWrite(w.Kind.PauseField.Path...)) {
+	applied, known := managedfields.LastWrite(w.ManagedFields, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	written, both := managedfields.LastWrite(w.ManagedFields, w.Kind.PauseField.Path...)
+	if known && both && applied.Before(written) {
 		return false
 	}
 	var manifest map[string]any
@@ -32,31 +33,4 @@ func (w *Workload) ManifestPauses() bool {
 	}
 	_, value := find(manifest, w.Kind.PauseField.Path)
 	return value == w.Kind.PauseField.Paused
-}
-
-// lastWrite returns the latest time at which a manager of the field of the path wrote; zero if it is unknown.
-func (w *Workload) lastWrite(path ...string) time.Time {
-	var last time.Time
-	for _, entry := range w.ManagedFields {
-		if entry.Time != nil && hasField(entry.FieldsV1, path) {
-			last = deadline.Latest(last, entry.Time.Time)
-		}
-	}
-	return last
-}
-
-// hasField reports whether the set has the field of the path.
-func hasField(set *metav1.FieldsV1, path []string) bool {
-	var fields map[string]any
-	if set == nil || json.Unmarshal(set.Raw, &fields) != nil {
-		return false
-	}
-	for _, name := range path {
-		child, ok := fields["f:"+name].(map[string]any)
-		if !ok {
-			return false
-		}
-		fields = child
-	}
-	return true
 }

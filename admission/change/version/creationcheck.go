@@ -2,7 +2,6 @@ package version
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/managedfields"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -43,7 +43,7 @@ func (g *CreationCheck) Missed(ctx context.Context, w *workload.Workload) (bool,
 	if err != nil {
 		return false, fmt.Errorf("get namespace %s: %w", w.Namespace, err)
 	}
-	optedIn, known := lastWritten(ns.ManagedFields, "f:metadata", "f:labels", "f:"+v1alpha1.NamespaceLabel)
+	optedIn, known := managedfields.LastWrite(ns.ManagedFields, "metadata", "labels", v1alpha1.NamespaceLabel)
 	if !known {
 		return false, nil
 	}
@@ -67,41 +67,4 @@ func installedAt(configs []*admissionregistrationv1.MutatingWebhookConfiguration
 		}
 	}
 	return time.Time{}, false
-}
-
-// lastWritten returns the latest possible time when a field got its value: the last
-// write of its field managers. A manager may have written other fields since, so the
-// value may be older than that, but not newer.
-func lastWritten(managed []metav1.ManagedFieldsEntry, path ...string) (time.Time, bool) {
-	var last time.Time
-	for _, entry := range managed {
-		if !ownsField(entry.FieldsV1, path) {
-			continue
-		}
-		if entry.Time == nil {
-			return time.Time{}, false
-		}
-		if entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last, !last.IsZero()
-}
-
-func ownsField(fields *metav1.FieldsV1, path []string) bool {
-	if fields == nil {
-		return false
-	}
-	raw := json.RawMessage(fields.Raw)
-	for _, name := range path {
-		var level map[string]json.RawMessage
-		if json.Unmarshal(raw, &level) != nil {
-			return false
-		}
-		var ok bool
-		if raw, ok = level[name]; !ok {
-			return false
-		}
-	}
-	return true
 }

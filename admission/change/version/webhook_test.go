@@ -77,6 +77,14 @@ func owns(fields string) builder.Option {
 	}
 }
 
+// resumedAfterApply records that a hold wrote the pause after the last kubectl apply.
+func resumedAfterApply(d *appsv1.Deployment) {
+	d.ManagedFields = []metav1.ManagedFieldsEntry{
+		by("kubectl", 5, `{"f:metadata":{"f:annotations":{"f:`+corev1.LastAppliedConfigAnnotation+`":{}}}}`),
+		by("breakwater-hold", 6, `{"f:spec":{"f:paused":{}}}`),
+	}
+}
+
 func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	held, bare := builder.Held, builder.Bare
 	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
@@ -355,6 +363,11 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"a newer template of an unjudged rollout, with a pause by kubectl apply": {
 			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), applied(`{"spec":{"paused":true}}`)),
 			want: build(image("busybox:2"), versioned(2), paused(true), applied(`{"spec":{"paused":true}}`)), decision: Released,
+		},
+		"a newer template of an unjudged rollout, which a person had resumed after a pause by kubectl apply": {
+			old:  build(versioned(1), unjudged, resumedAfterApply),
+			new:  build(versioned(1), unjudged, image("busybox:2"), applied(`{"spec":{"paused":true}}`), resumedAfterApply),
+			want: build(image("busybox:2"), versioned(2), applied(`{"spec":{"paused":true}}`), resumedAfterApply), decision: Released,
 		},
 		"a newer template of an unjudged rollout, by kubectl apply": {
 			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), applied(`{"spec":{"replicas":1}}`)),
