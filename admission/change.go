@@ -71,8 +71,8 @@ func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	return err
 }
 
-// specChanged compares specs as raw JSON. On the template of a Knative Service, Breakwater's annotations are not
-// compared: the first response to a readmission writes them, and the request is sent again.
+// specChanged compares specs as raw JSON. Of the template of a Knative Service, its name and Breakwater's annotations are
+// not compared: the first response to a readmission writes the annotations, and the request is sent again.
 func specChanged(kind workload.Kind, before, after json.RawMessage) (bool, error) {
 	if bytes.Equal(before, after) {
 		return false, nil
@@ -135,8 +135,8 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
 // Readmission reports whether this is a readmission: the update without a change that the
-// controller makes after the webhook missed an update. The release labels and annotations are not
-// compared, and the record of a rollback may be missing: the first response sets or removes
+// controller makes after the webhook missed an update. The release labels and annotations and label ignored-suspend are
+// not compared, and the record of a rollback may be missing: the first response sets or removes
 // them, and the request may be sent again.
 func (c Change) Readmission() bool {
 	if c.Old == nil || !c.ByController() || c.specChanged {
@@ -149,11 +149,12 @@ func (c Change) Readmission() bool {
 	return maps.Equal(before, after) && maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels))
 }
 
-// withoutRelease returns the labels or annotations without those of the release. Serving records who has changed
-// the spec, thus its template.
+// withoutRelease returns the labels or annotations without those that the first response to a readmission changes. After
+// it, Serving records who has changed the spec.
 func withoutRelease(m map[string]string) map[string]string {
 	rest := maps.Clone(m)
 	delete(rest, workload.KnativeLastModifierAnnotation)
+	delete(rest, v1alpha1.IgnoredSuspendLabel)
 	delete(rest, v1alpha1.VersionKey)
 	delete(rest, v1alpha1.AttemptAnnotation)
 	return rest

@@ -152,8 +152,12 @@ func TestAReleaseOfAKnativeServiceThatTheWebhookMissedIsReadmitted(t *testing.T)
 	image := []any{map[string]any{"image": "a:2"}}
 	_ = unstructured.SetNestedSlice(missed.Object, image, "spec", "template", "spec", "containers")
 	missed = defaulted(missed)
-	if got := attempts(admitKnative(t, missed, missed, v1alpha1.ControllerUser)); got != "2 2 true" {
-		t.Errorf("attempts %q, want %q", got, "2 2 true")
+	repairing := missed.DeepCopy()
+	_ = unstructured.SetNestedField(repairing.Object, "true", "metadata", "labels", v1alpha1.IgnoredSuspendLabel)
+	for name, missed := range map[string]*unstructured.Unstructured{"a template": missed, "a template with a repair label": repairing} {
+		if got := attempts(admitKnative(t, missed, missed, v1alpha1.ControllerUser)); got != "2 2 true" {
+			t.Errorf("%s: attempts %q, want %q", name, got, "2 2 true")
+		}
 	}
 }
 
