@@ -114,8 +114,8 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 			UpdateFunc: onChange(differs, enqueue),
 		},
 	}))
-	// Opting a namespace in affects every workload in it.
-	must.Watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
+	// Opting a namespace in or out affects every workload in it.
+	must.Watch(namespaces.Informer(), namespaceoptin.ChangeHandler(func(namespace string) {
 		for _, w := range workloads.All() {
 			if w.Namespace == namespace {
 				enqueue(w)

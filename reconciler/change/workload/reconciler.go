@@ -123,12 +123,16 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 
 		StoppedBeforeReplicaSet: w.StoppedBeforeReplicaSet(),
 
-		UID:           w.UID,
-		Label:         w.Labels[v1alpha1.VersionKey],
-		Now:           now,
-		DecidingSince: r.decidingSince.Get(now),
+		UID:   w.UID,
+		Label: w.Labels[v1alpha1.VersionKey],
+		Now:   now,
 	}
-	if !in.OptedIn || in.Deleting || in.OfKnativeService {
+	if !in.OptedIn {
+		r.decidingSince.Pause(w.Namespace)
+		return in, nil
+	}
+	in.DecidingSince = r.decidingSince.In(w.Namespace, now)
+	if in.Deleting || in.OfKnativeService {
 		return in, nil
 	}
 	in.Release, in.Known = v1alpha1.ReleaseOf(w.Annotations)

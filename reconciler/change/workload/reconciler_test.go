@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -291,5 +293,34 @@ func TestAReadmissionWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
 	}
 	if len(all.Patches) != 1 {
 		t.Errorf("readmitted %d times, want once", len(all.Patches))
+	}
+}
+
+func TestTheTimeOfEarlierReleasesBeginsAgainAfterAnOptIn(t *testing.T) {
+	generic, _, _ := newTestReconciler(t, &rtesting.TableRow{})
+	r := generic.(*Reconciler)
+	known, clock := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), clocktesting.NewFakePassiveClock(now)
+	r.namespaces, r.clock = corelisters.NewNamespaceLister(known), clock
+	out := optedIn("default")
+	out.Labels = nil
+	for _, step := range []struct {
+		after     time.Duration
+		namespace *corev1.Namespace
+		want      time.Duration
+	}{
+		{0, optedIn("default"), 0}, {time.Minute, optedIn("default"), 0}, {2 * time.Minute, out, 0},
+		{time.Hour, optedIn("default"), time.Hour}, {2 * time.Hour, optedIn("default"), time.Hour},
+	} {
+		clock.SetTime(now.Add(step.after))
+		if err := known.Add(step.namespace); err != nil {
+			t.Fatal(err)
+		}
+		in, err := r.gather(workloadinformertest.Workload(t, workload.Deployment, sleep(t, "1")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.OptedIn && !in.DecidingSince.Equal(now.Add(step.want)) {
+			t.Errorf("%s: decides since %s, want %s", step.after, in.DecidingSince.Sub(now), step.want)
+		}
 	}
 }
