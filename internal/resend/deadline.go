@@ -20,7 +20,7 @@ type DecidingSince struct {
 	resumed map[string]time.Time
 }
 
-// Get returns the time of its first call.
+// Get returns the time of the first call of Get or In.
 func (s *DecidingSince) Get(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -68,7 +68,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			}
 		},
 	})
-	// An opt-out pauses the deadlines of batches.
+	// At an opt-out, ReconcileKind pauses decidingSince.
 	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.ChangeHandler(func(namespace string) {
 		impl.FilteredGlobalResync(func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangePod)

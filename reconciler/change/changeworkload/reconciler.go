@@ -51,11 +51,11 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// fieldManager owns what this binary writes, except on workloads.
+// fieldManager owns what this package writes, except on workloads.
 const fieldManager = "controller"
 
-// holdManager owns what a hold writes on a workload: a later server-side apply that sets the same
-// field gets a conflict that names it.
+// holdManager owns what this package writes on workloads: a later server-side apply that sets the
+// field of a hold gets a conflict that names it.
 const holdManager = "breakwater-hold"
 
 // conflictRetry is the delay after a conflict on the workload. Usually the event

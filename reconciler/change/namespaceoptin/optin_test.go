@@ -60,6 +60,8 @@ func TestHandler(t *testing.T) {
 		"other namespace is created":            {nil, namespace("a", false), nil, nil},
 		"namespace is opted in":                 {namespace("a", false), namespace("a", true), []string{"a"}, []string{"a"}},
 		"namespace is opted out":                {namespace("a", true), namespace("a", false), nil, []string{"a"}},
+		"opted-in namespace is deleted":         {namespace("a", true), nil, nil, []string{"a"}},
+		"other namespace is deleted":            {namespace("a", false), nil, nil, nil},
 		"other change of an opted-in namespace": {namespace("a", true), namespace("a", true), nil, nil},
 		"other change of another namespace":     {namespace("a", false), namespace("a", false), nil, nil},
 	}
@@ -69,9 +71,12 @@ func TestHandler(t *testing.T) {
 			for _, h := range []cache.ResourceEventHandler{
 				Handler(func(ns string) { got = append(got, ns) }), ChangeHandler(func(ns string) { gotChange = append(gotChange, ns) }),
 			} {
-				if tc.before == nil {
+				switch {
+				case tc.before == nil:
 					h.OnAdd(tc.after, true)
-				} else {
+				case tc.after == nil:
+					h.OnDelete(cache.DeletedFinalStateUnknown{Obj: tc.before})
+				default:
 					h.OnUpdate(tc.before, tc.after)
 				}
 			}
