@@ -23,6 +23,8 @@ const (
 	cronJobs   = "system:serviceaccount:kube-system:cronjob-controller"
 	manager    = "system:kube-controller-manager"
 	garbage    = "system:serviceaccount:kube-system:generic-garbage-collector"
+	serving    = "system:serviceaccount:knative-serving:controller"
+	kubeSystem = "system:serviceaccount:kube-system:"
 )
 
 // pod returns a pod as the API server sends it.
@@ -218,6 +220,18 @@ func TestWhichDeletionsOfProtectedObjectsAreDecided(t *testing.T) {
 		"always: a pod of a custom resource":                                       {always, "pods", garbage, owner("example.com/v1", "App", true), true},
 		"always: a pod without a controller":                                       {always, "pods", garbage, object{"metadata": object{"name": "web-1"}}, true},
 		"always: a PersistentVolumeClaim that is to be deleted with a StatefulSet": {always, "persistentvolumeclaims", garbage, owner("apps/v1", "StatefulSet", true), true},
+		"always: an EndpointSlice by its controller":                               {always, "endpointslices", kubeSystem + "endpointslice-controller", owner("v1", "Service", true), false},
+		"always: an EndpointSlice, without an account per controller":              {always, "endpointslices", manager, owner("v1", "Service", true), false},
+		"always: an EndpointSlice with its Service":                                {always, "endpointslices", garbage, owner("v1", "Service", true), false},
+		"always: a mirrored EndpointSlice":                                         {always, "endpointslices", kubeSystem + "endpointslicemirroring-controller", owner("v1", "Endpoints", true), false},
+		"always: the Endpoints of a Service":                                       {always, "endpoints", kubeSystem + "endpoint-controller", object{"metadata": object{"name": "web"}}, false},
+		"always: an EndpointSlice by a user":                                       {always, "endpointslices", alice, owner("v1", "Service", true), true},
+		"always: a Service by a controller of endpoints":                           {always, "services", kubeSystem + "endpointslice-controller", object{"metadata": object{"name": "web"}}, true},
+		"always: the Service of a tag by Serving":                                  {always, "services", serving, owner("serving.knative.dev/v1", "Route", true), false},
+		"always: the Service of a tag with its Route":                              {always, "services", garbage, owner("serving.knative.dev/v1", "Route", true), false},
+		"always: the Service of a tag by a user":                                   {always, "services", alice, owner("serving.knative.dev/v1", "Route", true), true},
+		"always: another Service by Serving":                                       {always, "services", serving, object{"metadata": object{"name": "web"}}, true},
+		"always: a Route by Serving":                                               {always, "routes", serving, owner("serving.knative.dev/v1", "Service", true), true},
 		"always: a Service of a custom resource":                                   {always, "services", garbage, owner("example.com/v1", "App", true), true},
 	} {
 		t.Run(name, func(t *testing.T) {
