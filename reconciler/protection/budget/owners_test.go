@@ -176,6 +176,28 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 	}
 }
 
+// The owner of a subset wants the pods of all subsets.
+func TestAnOwnerAboveTheTargetIsNotCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change         func(*v1alpha1.PodUnavailableBudget)
+		total, allowed int32
+	}{
+		"selector": {nil, 10, 0},
+		"target": {func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web"}
+		}, 3, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(podsOf(3, controlledBy("StatefulSet", "web")), statefulSet("web", 3, ownedBy(gameKind, "game")))
+			w := newFixture(t, newBudget(tc.change), objects...)
+			w.withOwners(t, []*unstructured.Unstructured{newOwner(gameKind, "game", nil, nil)}, map[string]scale{"game": {10, 10}})
+			if s := w.reconcile(t); s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed {
+				t.Errorf("total %d, allowed %d; want %d, %d", s.TotalReplicas, s.UnavailableAllowed, tc.total, tc.allowed)
+			}
+		})
+	}
+}
+
 // A CRD stops to serve the version that is in the references of the pods. Nobody rewrites them.
 func TestPodsCountWhenTheVersionOfTheirOwnerIsNotServedAnymore(t *testing.T) {
 	w := newFixture(t, newBudget(nil), podsOf(3, ownedBy(gameKind, "web"))...)

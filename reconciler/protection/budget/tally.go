@@ -163,6 +163,7 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 	if budget.CountsAsAvailable(p) {
 		t.direct[owners[0].key()]++
 	}
+	owners = t.upToTarget(owners)
 	top := topmostWithReplicas(owners)
 	a := t.owned[top.key()]
 	if a == nil {
@@ -170,6 +171,20 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 		t.owned[top.key()] = a
 	}
 	a.add(owners, exists)
+}
+
+// upToTarget leaves out the owners above the target: they also want pods that are not below it. Without a target, or if
+// its replicas are unknown, all count.
+func (t *ownerTally) upToTarget(owners []owner) []owner {
+	if t.target.wanted == nil {
+		return owners
+	}
+	for i, o := range owners {
+		if o.key() == t.target.key() {
+			return owners[:i+1]
+		}
+	}
+	return owners
 }
 
 // countTarget counts the budget's target even if it has no pods. For a Knative Service these are the
