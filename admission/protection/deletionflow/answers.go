@@ -3,6 +3,7 @@ package deletionflow
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,4 +116,20 @@ func undecided(decision string, err error) admission.Answer {
 			Causes: []metav1.StatusCause{{Type: admission.CauseUndecided, Message: err.Error()}},
 		},
 	})
+}
+
+// unanswered answers a request that could not be decided. It is allowed if all flow controls are in shadow mode, which denies
+// nothing.
+func unanswered(decision string, err error, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
+	if slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool { return !f.Spec.Shadow }) {
+		return undecided(decision, err)
+	}
+	return uncounted(admission.Allow(DecisionShadow), err)
+}
+
+// uncounted returns the answer with a warning: a flow control in shadow mode could not count the request.
+func uncounted(answer admission.Answer, err error) admission.Answer {
+	answer.Decision = DecisionShadow
+	answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode, and not counted: "+err.Error())
+	return answer
 }

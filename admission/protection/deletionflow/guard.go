@@ -80,7 +80,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	}
 	a, err := reader{g.Pods, g.Objects, g.Namespaces}.read(ctx, req)
 	if err != nil {
-		return undecided(admission.DecisionOf(err), err)
+		return unanswered(admission.DecisionOf(err), err, flows)
 	}
 	if a == nil {
 		return admission.Allow(DecisionPodNotFound)
@@ -116,9 +116,9 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		return admission.Allow(why)
 	}
 	if err := g.Clock.SkewError(); err != nil {
-		return undecided(DecisionDeniedClockSkew, err)
+		return unanswered(DecisionDeniedClockSkew, err, matching)
 	}
-	if blocked := g.blocked(ctx, a); blocked != nil {
+	if blocked := g.blocked(ctx, a, matching); blocked != nil {
 		return *blocked
 	}
 	answer := admission.Allow(DecisionCounted)
@@ -126,6 +126,8 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		d, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
 		switch {
 		case apierrs.IsNotFound(err): // deleted in the meantime
+		case err != nil && f.Spec.Shadow:
+			answer = uncounted(answer, err)
 		case err != nil:
 			return undecided(admission.DecisionOf(err), err)
 		case !d.Allowed:
@@ -169,13 +171,13 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching 
 }
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
-func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
+func (g Guard) blocked(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) *admission.Answer {
 	if !a.Eviction || a.DryRun || !workload.PodReady(a.pod) {
 		return nil // a PodDisruptionBudget may allow it for a pod that is not Ready
 	}
 	pdb, err := g.PDBs.Blocking(ctx, a.pod)
 	if err != nil {
-		answer := undecided(admission.DecisionOf(err), err)
+		answer := unanswered(admission.DecisionOf(err), err, flows)
 		return &answer
 	}
 	if pdb == nil {

@@ -14,8 +14,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -27,6 +30,12 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	now := metav1.NewTime(zero)
 	full := func(change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
 		return newFlow("cluster", 0, change)
+	}
+	inShadow := func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }
+	rejectsWrites := func(fx *fixture) {
+		fx.client.PrependReactor("update", "poddeletionflowcontrols", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "cluster", errors.New("a quota"))
+		})
 	}
 	room := newFlow("cluster", 9, nil)
 	pod, shop := newPod("a", nil), newNamespace(nil)
@@ -67,7 +76,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			req.DryRun = ptr.To(true)
 			return req
 		}, nil, DecisionDenied, http.StatusForbidden, 0},
-		"shadow": {[]runtime.Object{full(func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), shop},
+		"shadow": {[]runtime.Object{full(inShadow), shop},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, DecisionShadow, 0, 1},
 		"a terminating pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
@@ -88,6 +97,14 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		}, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
+		"a clock that is off, in shadow mode": {[]runtime.Object{full(inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionShadow, 0, 0},
+		"a status that cannot be written": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			rejectsWrites, "Error", http.StatusTooManyRequests, 0},
+		"a status that cannot be written, in shadow mode": {[]runtime.Object{full(inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			rejectsWrites, DecisionShadow, 0, 0},
+		"a namespace that is missing in the cache, in shadow mode": {[]runtime.Object{full(inShadow)}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			nil, DecisionShadow, 0, 0},
 		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, func(fx *fixture) { fx.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
