@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -78,15 +79,8 @@ func (a *app) simulateDelete() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			client := c.dynamic.Resource(t.resource)
 			collect()
-			options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
-			if namespace := t.object.GetNamespace(); namespace != "" {
-				err = client.Namespace(namespace).Delete(ctx, t.object.GetName(), options)
-			} else {
-				err = client.Delete(ctx, t.object.GetName(), options)
-			}
-			s, err := simulatedOf(t.String(), t.object.GetNamespace(), err, collect())
+			s, err := simulatedOf(t.String(), t.object.GetNamespace(), c.deleteDryRun(ctx, t), collect())
 			if err != nil {
 				return nil, err
 			}
@@ -94,6 +88,17 @@ func (a *app) simulateDelete() *cobra.Command {
 		}
 		return all, nil
 	})
+}
+
+// deleteDryRun sends the dry run of what kubectl delete sends. Without a propagation policy, the API server would orphan
+// the pods of a Job, which budgets decide otherwise.
+func (c *clients) deleteDryRun(ctx context.Context, t target) error {
+	client := c.dynamic.Resource(t.resource)
+	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	if namespace := t.object.GetNamespace(); namespace != "" {
+		return client.Namespace(namespace).Delete(ctx, t.object.GetName(), options)
+	}
+	return client.Delete(ctx, t.object.GetName(), options)
 }
 
 func (a *app) simulateEvict() *cobra.Command {

@@ -3,13 +3,18 @@ package cli
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func TestASimulatedDrainLeavesOutPodsThatAreGone(t *testing.T) {
@@ -31,5 +36,22 @@ func TestASimulatedDrainLeavesOutPodsThatAreGone(t *testing.T) {
 	all, err := (&app{}).simulateEvictions(t.Context(), &clients{kube: kube}, pods, func() []string { return nil })
 	if err != nil || len(all) != 2 || !all[0].Allowed || all[1].Allowed || all[1].Object != "pod/protected" {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func TestASimulatedDeletionHasTheOptionsOfKubectl(t *testing.T) {
+	job := &unstructured.Unstructured{}
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
+	job.SetNamespace("shop")
+	job.SetName("report")
+	dynamic := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), job)
+	if err := (&clients{dynamic: dynamic}).deleteDryRun(t.Context(), target{batchv1.SchemeGroupVersion.WithResource("jobs"), job}); err != nil {
+		t.Fatal(err)
+	}
+	sent := dynamic.Actions()[0].(clienttesting.DeleteAction).GetDeleteOptions()
+	want := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	if diff := cmp.Diff(want, sent); diff != "" {
+		t.Error("(-want +got):", diff)
 	}
 }
