@@ -39,7 +39,8 @@ func pod(change func(metadata, spec, status object)) object {
 }
 
 func request(operation, resource, sub, user string) object {
-	r := object{"operation": operation, "resource": object{"resource": resource}, "userInfo": object{"username": user}, "dryRun": false}
+	group := map[string]string{"endpointslices": "discovery.k8s.io"}[resource] // no condition reads the others
+	r := object{"operation": operation, "resource": object{"group": group, "resource": resource}, "userInfo": object{"username": user}, "dryRun": false}
 	if sub != "" {
 		r["subResource"] = sub
 	}
@@ -225,6 +226,14 @@ func TestWhichDeletionsOfProtectedObjectsAreDecided(t *testing.T) {
 		"always: an EndpointSlice with its Service":                                {always, "endpointslices", garbage, owner("v1", "Service", true), false},
 		"always: a mirrored EndpointSlice":                                         {always, "endpointslices", kubeSystem + "endpointslicemirroring-controller", owner("v1", "Endpoints", true), false},
 		"always: the Endpoints of a Service":                                       {always, "endpoints", kubeSystem + "endpoint-controller", object{"metadata": object{"name": "web"}}, false},
+		"always: an EndpointSlice with its Endpoints":                              {always, "endpointslices", garbage, owner("v1", "Endpoints", true), false},
+		"always: an EndpointSlice of a custom resource":                            {always, "endpointslices", garbage, owner("example.com/v1", "App", true), true},
+		"always: the Configuration of a Knative Service":                           {always, "configurations", garbage, owner("serving.knative.dev/v1", "Service", true), false},
+		"always: the Route of a Knative Service":                                   {always, "routes", garbage, owner("serving.knative.dev/v1", "Service", true), false},
+		"always: the Ingress of a Route":                                           {always, "ingresses", garbage, owner("serving.knative.dev/v1", "Route", true), false},
+		"always: the Deployment of a Revision":                                     {always, "deployments", garbage, owner("serving.knative.dev/v1", "Revision", true), false},
+		"always: the Service of a ServerlessService":                               {always, "services", garbage, owner("networking.internal.knative.dev/v1alpha1", "ServerlessService", true), false},
+		"always: the Route of a Knative Service by a user":                         {always, "routes", alice, owner("serving.knative.dev/v1", "Service", true), true},
 		"always: an EndpointSlice by a user":                                       {always, "endpointslices", alice, owner("v1", "Service", true), true},
 		"always: a Service by a controller of endpoints":                           {always, "services", kubeSystem + "endpointslice-controller", object{"metadata": object{"name": "web"}}, true},
 		"always: the Service of a tag by Serving":                                  {always, "services", serving, owner("serving.knative.dev/v1", "Route", true), false},
