@@ -24,6 +24,8 @@ const (
 	// DecisionShadow: the request was allowed in shadow mode only: it exceeds a limit, or a rule
 	// of the flow control is invalid.
 	DecisionShadow = "Shadow"
+	// DecisionUncounted: the request was allowed, because only flow controls in shadow mode could not count it.
+	DecisionUncounted = "Uncounted"
 	// DecisionNoFlowControl: there is no flow control.
 	DecisionNoFlowControl = "NoFlowControl"
 	// DecisionPodNotFound: the pod does not exist.
@@ -124,12 +126,14 @@ func unanswered(decision string, err error, flows []*v1alpha1.PodDeletionFlowCon
 	if slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool { return !f.Spec.Shadow }) {
 		return undecided(decision, err)
 	}
-	return uncounted(admission.Allow(DecisionShadow), err)
+	return uncounted(admission.Allow(DecisionUncounted), err)
 }
 
 // uncounted returns the answer with a warning: a flow control in shadow mode could not count the request.
 func uncounted(answer admission.Answer, err error) admission.Answer {
-	answer.Decision = DecisionShadow
+	if answer.Decision != DecisionShadow {
+		answer.Decision = DecisionUncounted
+	}
 	answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode, and not counted: "+err.Error())
 	return answer
 }

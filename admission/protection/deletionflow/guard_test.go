@@ -98,13 +98,22 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
 		"a clock that is off, in shadow mode": {[]runtime.Object{full(inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionShadow, 0, 0},
+			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionUncounted, 0, 0},
 		"a status that cannot be written": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			rejectsWrites, "Error", http.StatusTooManyRequests, 0},
 		"a status that cannot be written, in shadow mode": {[]runtime.Object{full(inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			rejectsWrites, DecisionShadow, 0, 0},
+			rejectsWrites, DecisionUncounted, 0, 0},
 		"a namespace that is missing in the cache, in shadow mode": {[]runtime.Object{full(inShadow)}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			nil, DecisionShadow, 0, 0},
+			nil, DecisionUncounted, 0, 0},
+		"a clock that is off, one of two in shadow mode": {[]runtime.Object{room, newFlow("zz", 0, inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
+		"a status in shadow mode that cannot be written, beside another": {[]runtime.Object{room, newFlow("zz", 0, inShadow), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			func(fx *fixture) {
+				fx.client.PrependReactor("update", "poddeletionflowcontrols", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					written := a.(clienttesting.UpdateAction).GetObject().(*v1alpha1.PodDeletionFlowControl)
+					return written.Name == "zz", nil, apierrors.NewForbidden(schema.GroupResource{}, "zz", errors.New("a quota"))
+				})
+			}, DecisionUncounted, 0, 1},
 		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, func(fx *fixture) { fx.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
