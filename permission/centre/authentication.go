@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/apiconnection"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 )
 
@@ -47,6 +48,7 @@ func newAuthentication(ctx context.Context, config Config) (authentication, erro
 		a.issuers, a.authenticators = append(a.issuers, issuer), append(a.authenticators, issuer)
 	}
 	if file.TokenReview != nil {
+		apiconnection.DetectLoss()
 		cluster, err := rest.InClusterConfig()
 		if err != nil {
 			return a, fmt.Errorf("create client for tokenReview: %w", err)
