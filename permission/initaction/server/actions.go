@@ -112,7 +112,7 @@ func (c *call) apply(ctx context.Context, set string) error {
 
 // poll waits until an application, or the situation of the call, changes.
 func (c *call) poll(ctx context.Context, set string) error {
-	app, before := c.input.Applications[set], c.situation()
+	app := c.input.Applications[set]
 	wait := pollTimeout
 	if c.reporter.pending {
 		wait = shortPollTimeout
@@ -128,26 +128,17 @@ func (c *call) poll(ctx context.Context, set string) error {
 		app, err := c.Centre.Wait(pollCtx, app.ID, app.Version, wait)
 		answers <- polled{app, err}
 	}()
-	for {
-		select {
-		case a := <-answers:
-			if delay := centreclient.RetryAfter(a.err); delay > 0 {
-				return c.wait(ctx, c.Clock.Now().Add(delay))
-			} else if a.err != nil {
-				return a.err
-			}
-			c.input.Applications[set] = a.app
-			return nil
-		case <-c.changed:
-			if c.refresh(ctx); c.situation() != before {
-				return nil
-			}
-		case <-c.Draining:
-			return errCallEnded
-		case <-ctx.Done():
-			return errCallEnded
-		}
+	a, received, err := receive(ctx, c, answers)
+	if !received {
+		return err
 	}
+	if delay := centreclient.RetryAfter(a.err); delay > 0 {
+		return c.wait(ctx, c.Clock.Now().Add(delay))
+	} else if a.err != nil {
+		return a.err
+	}
+	c.input.Applications[set] = a.app
+	return nil
 }
 
 // recordFailure counts an attempt that was denied or failed and ends the call. If

@@ -233,21 +233,27 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 
 // wait returns when the situation of the call changed, at the latest at until.
 func (c *call) wait(ctx context.Context, until time.Time) error {
-	before := c.situation()
 	timer := c.Clock.NewTimer(max(until.Sub(c.Clock.Now()), 10*time.Millisecond))
 	defer timer.Stop()
+	_, _, err := receive(ctx, c, timer.C())
+	return err
+}
+
+// receive returns the next value of the channel. It returns false if the situation of the call changed before.
+func receive[T any](ctx context.Context, c *call, from <-chan T) (value T, received bool, err error) {
+	before := c.situation()
 	for {
 		select {
+		case value = <-from:
+			return value, true, nil
 		case <-c.changed:
 			if c.refresh(ctx); c.situation() != before {
-				return nil
+				return value, false, nil
 			}
-		case <-timer.C():
-			return nil
 		case <-c.Draining:
-			return errCallEnded
+			return value, false, errCallEnded
 		case <-ctx.Done():
-			return errCallEnded
+			return value, false, errCallEnded
 		}
 	}
 }
