@@ -2,7 +2,6 @@ package diagnosis_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,10 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // complete is an installation of all parts without a fault.
@@ -72,16 +71,8 @@ func objectsOf(t *testing.T, folder string) (all []*unstructured.Unstructured) {
 		t.Fatalf("config/%s: %d files, %v", folder, len(files), err)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for document := range strings.SplitSeq(string(raw), "\n---\n") {
-			u := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			all = append(all, u)
+		for _, o := range builder.Manifests[unstructured.Unstructured](t, file) {
+			all = append(all, &o)
 		}
 	}
 	return all
