@@ -1,13 +1,13 @@
 package server
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // The requests of users wait for those of the webhook, which the API server does not limit either.
@@ -17,14 +17,7 @@ func TestNoWebhookLimitsItsRequestsToTheAPIServer(t *testing.T) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d appsv1.Deployment
-		if err := yaml.Unmarshal(raw, &d); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		d := builder.Manifests[appsv1.Deployment](t, file)[0]
 		got := map[string]int{}
 		for _, e := range d.Spec.Template.Spec.Containers[0].Env {
 			got[e.Name], _ = strconv.Atoi(e.Value)
