@@ -128,26 +128,17 @@ func notReady(t *testing.T, c clients, namespace string) (all []string) {
 	return all
 }
 
-// createBarePods creates simulated pods without an owner.
+// createBarePods creates simulated pods without an owner, 20 at a time. Each has a new name: kwok deletes a
+// terminating pod by its name, perhaps after the API server has removed it.
 func createBarePods(t *testing.T, c clients, namespace string, count int) {
 	t.Helper()
-	names := make([]string, count)
-	for i := range names {
-		names[i] = fmt.Sprintf("web-%03d", i)
-	}
-	createPods(t, c, namespace, names)
-}
-
-// createPods creates simulated pods without an owner, 20 at a time.
-func createPods(t *testing.T, c clients, namespace string, names []string) {
-	t.Helper()
 	var wg sync.WaitGroup
-	jobs := make(chan string)
+	jobs := make(chan struct{})
 	for range 20 {
 		wg.Go(func() {
-			for name := range jobs {
+			for range jobs {
 				p := &corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
+					ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", Labels: map[string]string{"app": "web"}},
 					Spec: corev1.PodSpec{
 						NodeSelector: map[string]string{"type": "kwok"}, TerminationGracePeriodSeconds: new(int64),
 						Tolerations: []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
@@ -155,13 +146,13 @@ func createPods(t *testing.T, c clients, namespace string, names []string) {
 					},
 				}
 				if _, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
-					t.Errorf("create %s: %v", p.Name, err)
+					t.Errorf("create a pod: %v", err)
 				}
 			}
 		})
 	}
-	for _, name := range names {
-		jobs <- name
+	for range count {
+		jobs <- struct{}{}
 	}
 	close(jobs)
 	wg.Wait()
