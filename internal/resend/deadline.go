@@ -4,17 +4,23 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+	"knative.dev/pkg/reconciler"
+
 	"github.com/breakwater-dev/breakwater/internal/deadline"
 )
 
 // DecidingSince is the time of the first decision of a process, not of its start. A process
 // that leads no bucket makes no decisions: a deadline before its DecidingSince may have
 // expired because no leader sent a wake-up. A process that leads a bucket and takes over
-// another one keeps its DecidingSince. In a namespace that was opted out it begins again with the first
-// decision after the opt-in.
+// another one keeps its DecidingSince. After it lost its last bucket, it begins again with the first decision as a leader.
+// In a namespace that was opted out it begins again with the first decision after the opt-in.
 type DecidingSince struct {
 	mu    sync.Mutex
 	first time.Time
+	// led are the names of the buckets that the process leads. lost: it led one, and leads none any more.
+	led  sets.Set[string]
+	lost bool
 	// resumed has the first decision in each namespace that was opted out; zero until there is one. Namespaces are
 	// rarely opted out, so no entry is removed.
 	resumed map[string]time.Time
@@ -28,6 +34,9 @@ func (s *DecidingSince) Get(now time.Time) time.Time {
 }
 
 func (s *DecidingSince) get(now time.Time) time.Time {
+	if s.lost {
+		return now // of a reconciliation that had begun before
+	}
 	if s.first.IsZero() {
 		s.first = now
 	}
@@ -54,6 +63,27 @@ func (s *DecidingSince) Pause(namespace string) {
 		s.resumed = map[string]time.Time{}
 	}
 	s.resumed[namespace] = time.Time{}
+}
+
+// Promote records that the process leads a bucket.
+func (s *DecidingSince) Promote(b reconciler.Bucket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost {
+		s.lost, s.first = false, time.Time{}
+	}
+	if s.led == nil {
+		s.led = sets.New[string]()
+	}
+	s.led.Insert(b.Name())
+}
+
+// Demote records that the process lost a bucket.
+func (s *DecidingSince) Demote(b reconciler.Bucket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.led.Delete(b.Name())
+	s.lost = len(s.led) == 0
 }
 
 // ExtendDeadline extends a deadline to at least the grace period after the

@@ -3,6 +3,8 @@ package resend
 import (
 	"testing"
 	"time"
+
+	"knative.dev/pkg/reconciler"
 )
 
 func TestANewProcessExtendsExpiredDeadlines(t *testing.T) {
@@ -54,4 +56,35 @@ func TestDecidingSinceInANamespaceBeginsAgainAfterAnOptOut(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.what, tc.got.Unix(), tc.want)
 		}
 	}
+}
+
+// bucket is a bucket of this name.
+type bucket struct {
+	reconciler.Bucket
+	name string
+}
+
+func (b bucket) Name() string { return b.name }
+
+func TestDecidingSinceBeginsAgainAfterTheLastBucketWasLost(t *testing.T) {
+	var s DecidingSince
+	a, b := bucket{name: "a"}, bucket{name: "b"}
+	check := func(what string, now, want int64) {
+		t.Helper()
+		if got := s.In("default", time.Unix(now, 0)).Unix(); got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	s.Promote(a)
+	check("the first decision", 1, 1)
+	s.Promote(b)
+	check("with another bucket", 2, 1)
+	s.Demote(a)
+	check("with one bucket", 3, 1)
+	s.Demote(b)
+	check("a reconciliation that ends after that", 4, 4)
+	s.Promote(b)
+	check("the first decision after the outage", 1000, 1000)
+	s.Promote(a)
+	check("a later one", 1001, 1000)
 }

@@ -195,7 +195,7 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 		if now, _ := f.TakeDue(wakeUps, f.call(id, 1), resend.ForCall, true); now != due {
 			t.Errorf("%s after %s: due %v, want %v", id, after, now, due)
 		}
-		if got := WokenSince(wakeUps, id, timeout); !got.Equal(want) {
+		if got := WokenSince(wakeUps, id, timeout, time.Time{}); !got.Equal(want) {
 			t.Errorf("%s after %s: counts from %s, want %s", id, after, got, want)
 		}
 	}
@@ -207,4 +207,17 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 	check(FlightTime, "a2", false, time.Time{})              // waits for another turn
 	f.End("b1")                                              // was made
 	check(3*FlightTime, "a2", true, began.Add(2*FlightTime)) // ends after a turn, although a minute has passed
+}
+
+func TestAfterATimeInWhichNoProcessDecidedTheTimeoutBeginsAgain(t *testing.T) {
+	f := newFixture(1)
+	wakeUps, began := resend.New(f.clock), f.clock.Now()
+	since := began.Add(time.Hour)
+	if got := WokenSince(wakeUps, "a1", time.Minute, since); !got.IsZero() {
+		t.Errorf("counts from %s before the first wake-up", got)
+	}
+	f.TakeDue(wakeUps, f.call("a1", 1), resend.ForCall, true)
+	if got := WokenSince(wakeUps, "a1", time.Minute, since); !got.Equal(since) {
+		t.Errorf("counts from %s, want %s", got, since)
+	}
 }

@@ -52,9 +52,13 @@ func WithinSubmitTimeout(timeout time.Duration, cause string) string {
 // WokenSince returns the time from which the timeout of a call that was never made counts: when
 // its wake-up was sent first. It is zero while the call waits in the queue. A call waits again
 // if no effect of its wake-up was seen within FlightTime. When it gets its next turn, at least
-// FlightTime is left of the timeout, or the whole timeout if that is shorter.
-func WokenSince(wakeUps *resend.Schedule, id string, timeout time.Duration) time.Time {
+// FlightTime is left of the timeout, or the whole timeout if that is shorter. After a time in which
+// no process decided, the timeout begins again, as in a new process.
+func WokenSince(wakeUps *resend.Schedule, id string, timeout time.Duration, decidingSince time.Time) time.Time {
 	first, resumed := wakeUps.Since(resend.ForCall.ID(id))
+	if !first.IsZero() {
+		first = deadline.Latest(first, decidingSince)
+	}
 	return deadline.Latest(first, resumed.Add(min(FlightTime, timeout)-timeout))
 }
 

@@ -47,7 +47,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
-		return controller.Options{SkipStatusUpdates: true}
+		return controller.Options{SkipStatusUpdates: true, PromoteFunc: r.decidingSince.Promote, DemoteFunc: r.decidingSince.Demote}
 	})
 
 	r.enqueue = impl.EnqueueKey

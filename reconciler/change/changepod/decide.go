@@ -46,7 +46,7 @@ type Input struct {
 	// WokenSince is the time from which submit-timeout counts for a stage (callqueue.WokenSince);
 	// zero while its call waits in the queue of this process.
 	WokenSince map[v1alpha1.Stage]time.Time
-	// DecidingSince is the time of the first decision of this process, or of the first one
+	// DecidingSince is the time of the first decision of this process since it leads a bucket, or of the first one
 	// after the last opt-in of the namespace; zero means long ago. A deadline before DecidingSince plus a grace time is moved to that time
 	// (resend.ExtendDeadline): perhaps no process ran before that could wake the functions.
 	DecidingSince time.Time

@@ -106,12 +106,13 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 
 	ctx = releasetrace.OfBatch(ctx, c) // of the wake-ups
 	now, s := r.clock.Now(), r.settings()
+	decidingSince := r.decidingSince.In(c.Namespace, now)
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.ReleaseOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
-		Superseded: owner.Status.FailedAndReplaced(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
-		DecidingSince: r.decidingSince.In(c.Namespace, now), ChangePod: c,
+		Superseded: owner.Status.FailedAndReplaced(), WokenSince: r.wokenSince(c, s.SubmitTimeout, decidingSince),
+		DecidingSince: decidingSince, ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {

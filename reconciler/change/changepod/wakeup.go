@@ -114,10 +114,10 @@ func callID(c *v1alpha1.ChangePod, stage v1alpha1.Stage) string {
 }
 
 // wokenSince returns the time from which submit-timeout counts for each stage.
-func (r *Reconciler) wokenSince(c *v1alpha1.ChangePod, submitTimeout time.Duration) map[v1alpha1.Stage]time.Time {
+func (r *Reconciler) wokenSince(c *v1alpha1.ChangePod, submitTimeout time.Duration, decidingSince time.Time) map[v1alpha1.Stage]time.Time {
 	out := map[v1alpha1.Stage]time.Time{}
 	for _, stage := range stages() {
-		out[stage] = callqueue.WokenSince(r.wakeups, callID(c, stage), submitTimeout)
+		out[stage] = callqueue.WokenSince(r.wakeups, callID(c, stage), submitTimeout, decidingSince)
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 	observeReleases(metrics.Meter(), r.lister, changepodinformer.Get(ctx).Lister(), namespaceoptin.Filter(r.namespaces), r.clock)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
-		return controller.Options{SkipStatusUpdates: true}
+		return controller.Options{SkipStatusUpdates: true, PromoteFunc: r.decidingSince.Promote, DemoteFunc: r.decidingSince.Demote}
 	})
 	if g, ok := impl.Reconciler.(generated); ok {
 		impl.Reconciler = deletionReconciler{g, r}

@@ -2,24 +2,31 @@ package changeworkload
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	"knative.dev/pkg/configmap"
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
 )
 
@@ -90,5 +97,30 @@ func TestOnlyProgressOfARolloutIsDelayed(t *testing.T) {
 		if got := progressOnly(base(), after); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+func TestTheControllerDecidesAnewAfterItLostItsLastBucket(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	impl := NewController(ctx, configmap.NewStaticWatcher(
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}},
+	), &outbox{}, callqueue.New(clocktesting.NewFakePassiveClock(t0)))
+	d, ok := impl.Reconciler.(deletionReconciler)
+	if !ok {
+		t.Fatalf("the reconciler is a %T", impl.Reconciler)
+	}
+	since := &d.reconciler.decidingSince
+	promote := func() {
+		if err := d.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promote()
+	since.Get(t0)
+	d.Demote(reconciler.UniversalBucket())
+	promote()
+	if again := t0.Add(time.Hour); !since.Get(again).Equal(again) {
+		t.Errorf("it decides since %s, want since %s", since.Get(again), again)
 	}
 }

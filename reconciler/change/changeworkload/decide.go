@@ -19,7 +19,7 @@ type Input struct {
 	// status.orderStep (callqueue.WokenSince); zero while its call waits in the queue of this
 	// process.
 	StepWokenSince time.Time
-	// DecidingSince is the time of the first decision of this process, or of the first one
+	// DecidingSince is the time of the first decision of this process since it leads a bucket, or of the first one
 	// after the last opt-in of the namespace; zero means long ago. A deadline before DecidingSince plus a grace time is moved to that time
 	// (resend.ExtendDeadline): perhaps no process ran before that could wake function submit.
 	DecidingSince    time.Time

@@ -228,11 +228,12 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		latest = replicaSetOf(w.LatestRevision, deployments, sets)
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
+	decidingSince := r.decidingSince.In(c.Namespace, now)
 	if step := c.Status.OrderStep; step != nil {
-		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
+		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout, decidingSince)
 	}
 	in := Input{
-		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.In(c.Namespace, now), Settings: s, ServerConfigured: r.serverConfigured(),
+		Now: now, StepWokenSince: woken, DecidingSince: decidingSince, Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), DeliveredAnnouncements: r.deliveredAnnouncements(c),

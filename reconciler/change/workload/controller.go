@@ -61,18 +61,7 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		return nil, err
 	}
 	workloads, namespaces := workloadinformer.Get(ctx), namespaceinformer.Get(ctx).Lister()
-	return &Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
-			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-				optedIn := namespaceoptin.Filter(namespaces)
-				for _, w := range workloads.All() {
-					if optedIn(w) {
-						enqueue(b, workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
-					}
-				}
-				return nil
-			},
-		},
+	r := &Reconciler{
 		dynamic:         dynamicclient.Get(ctx),
 		client:          changeclient.Get(ctx),
 		workloads:       workloads,
@@ -84,7 +73,19 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		readmissions:    resend.New(contextclock.Get(ctx)),
 		readmitted:      metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
 		clock:           contextclock.Get(ctx),
-	}, nil
+	}
+	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+		r.decidingSince.Promote(b)
+		optedIn := namespaceoptin.Filter(namespaces)
+		for _, w := range workloads.All() {
+			if optedIn(w) {
+				enqueue(b, workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
+			}
+		}
+		return nil
+	}
+	r.DemoteFunc = r.decidingSince.Demote
+	return r, nil
 }
 
 // watch enqueues a workload when it changes, or an object that belongs to it.

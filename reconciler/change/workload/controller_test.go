@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +20,7 @@ import (
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
 	"knative.dev/pkg/configmap"
 	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -139,4 +141,24 @@ func TestADeletedChangeWorkloadIsCreatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.wait(t, 1)
+}
+
+func TestTheControllerDecidesAnewAfterItLostItsLastBucket(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	r, err := newReconciler(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	promote := func() {
+		if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promote()
+	r.decidingSince.Get(now)
+	r.Demote(reconciler.UniversalBucket())
+	promote()
+	if again := now.Add(time.Hour); !r.decidingSince.Get(again).Equal(again) {
+		t.Errorf("it decides since %s, want since %s", r.decidingSince.Get(again), again)
+	}
 }

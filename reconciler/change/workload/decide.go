@@ -48,7 +48,7 @@ type Input struct {
 	// OfEarlierWorkloads are the ChangeWorkloads of earlier workloads of this kind and name, without Named.
 	OfEarlierWorkloads []*v1alpha1.ChangeWorkload
 	Now                time.Time
-	// DecidingSince is when this process began to decide in the namespace, again after an opt-in.
+	// DecidingSince is when this process began to decide in the namespace, again after an opt-in, and after it led no bucket.
 	DecidingSince time.Time
 }
 
