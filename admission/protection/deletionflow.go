@@ -93,7 +93,7 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName, Clock: clock.RealClock{},
 	}
 	impl := controller.NewContext(ctx, registration, controller.ControllerOptions{
-		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),
+		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue), RateLimiter: wiring.RetryWithin(webhookconfig.RetryWithin),
 	})
 	if err := errors.Join(
 		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),

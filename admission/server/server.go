@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // queueName is part of the name of the Lease, so it stays: while replicas of two versions run,
@@ -46,6 +47,6 @@ func NewController(ctx context.Context, p *Process, configs *webhookconfig.Recon
 	}
 	p.readiness.watch(configs.Secrets, configs.Secret)
 	return controller.NewContext(ctx, configs, controller.ControllerOptions{
-		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
+		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName), RateLimiter: wiring.RetryWithin(webhookconfig.RetryWithin),
 	}), nil
 }

@@ -24,6 +24,8 @@ func NewController(certs ServingCerts) injection.ControllerConstructor {
 			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(certs.key())}, ServingCerts: certs,
 			Client: kubeclient.Get(ctx).CoreV1(), Domain: network.GetClusterDomainName(), Clock: clock.RealClock{},
 		}
-		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName)})
+		return controller.NewContext(ctx, r, controller.ControllerOptions{
+			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName), RateLimiter: wiring.RetryWithin(interval),
+		})
 	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// interval is how often the objects are read: an object that a person deleted or
+	// interval is how often the objects are read, also after errors: an object that a person deleted or
 	// emptied is written again after this time.
 	interval = time.Minute
 	// nextCert, nextKey and previousCert are keys of the Secret with the CA, in addition to

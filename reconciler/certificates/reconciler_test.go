@@ -23,10 +23,15 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	_ "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret/fake"
 	"knative.dev/pkg/reconciler"
+	rtesting "knative.dev/pkg/reconciler/testing"
+	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
+	"github.com/breakwater-dev/breakwater/internal/wiring/wiringtest"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -376,5 +381,19 @@ func TestTheWebhookOfAPartMayWriteItsCertificates(t *testing.T) {
 		if want := []string{"secrets get,update", "configmaps update"}; !slices.Equal(found, want) {
 			t.Errorf("%s: the Role has %q, want %q", certs.CA, found, want)
 		}
+	}
+}
+
+func TestObjectsAreReadEachMinuteHoweverOftenThatFailed(t *testing.T) {
+	t.Setenv("SYSTEM_NAMESPACE", v1alpha1.SystemNamespace)
+	for name, construct := range map[string]injection.ControllerConstructor{
+		"serving certificates": NewController(CertsOfPermission()), "certificate of a webhook": NewWebhookController,
+	} {
+		t.Run(name, func(t *testing.T) {
+			wiringtest.CheckRetriesWithin(t, time.Minute, func(t *testing.T) *controller.Impl {
+				ctx, _ := rtesting.SetupFakeContext(t)
+				return construct(webhook.WithOptions(ctx, webhook.Options{SecretName: "certs", ServiceName: "webhook"}), nil)
+			})
+		})
 	}
 }

@@ -57,7 +57,9 @@ func NewWebhookController(ctx context.Context, _ configmap.Watcher) *controller.
 		Secret: options.SecretName, Service: options.ServiceName, Clock: clock.RealClock{},
 	}
 	r.PromoteFunc = wiring.PromoteKeys(r.key())
-	c := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: webhookQueueName, Logger: logging.FromContext(ctx).Named(queueName)})
+	c := controller.NewContext(ctx, r, controller.ControllerOptions{
+		WorkQueueName: webhookQueueName, Logger: logging.FromContext(ctx).Named(queueName), RateLimiter: wiring.RetryWithin(interval),
+	})
 	wiring.NewMust(ctx, "watch the Secret of the certificate").Watch(informer.Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, options.SecretName),
 		Handler:    controller.HandleAll(c.Enqueue),

@@ -35,7 +35,7 @@ const (
 	// keyLife is how long a key signs events. For the same time after that it still verifies
 	// them, which is longer than a Broker retries an event.
 	keyLife = 30 * 24 * time.Hour
-	// checkInterval is the interval between two checks of the Secrets.
+	// checkInterval is the longest time between two checks of the Secrets.
 	checkInterval = time.Minute
 	keyBytes      = 32
 )
@@ -61,7 +61,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	r := &Reconciler{secrets: kubeclient.Get(ctx).CoreV1().Secrets(v1alpha1.SystemNamespace), clock: clock.RealClock{}}
 	r.PromoteFunc = wiring.PromoteKeys(key)
 	return controller.NewContext(ctx, r, controller.ControllerOptions{
-		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
+		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName), RateLimiter: wiring.RetryWithin(checkInterval),
 	})
 }
 

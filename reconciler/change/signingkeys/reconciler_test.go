@@ -8,10 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
 	"knative.dev/pkg/controller"
+	logtesting "knative.dev/pkg/logging/testing"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/wiring/wiringtest"
 )
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -132,4 +135,11 @@ func TestAMissingSecretKeepsNoOtherFromItsKey(t *testing.T) {
 			t.Errorf("Secret %s has no key", name)
 		}
 	}
+}
+
+func TestSecretsAreReadEachMinuteHoweverOftenThatFailed(t *testing.T) {
+	wiringtest.CheckRetriesWithin(t, time.Minute, func(t *testing.T) *controller.Impl {
+		ctx, _ := fakekubeclient.With(logtesting.TestContextWithLogger(t))
+		return NewController(ctx, nil)
+	})
 }
