@@ -64,6 +64,7 @@ func (s *server) authorize(c echo.Context) error {
 	}
 	start := s.Clock.Now()
 	stream := openStream(c, s)
+	defer stream.stop() // also after a panic: another request gets the context then
 	answer := s.newCall(pod, source, changed).run(ctx)
 	stream.end(answer)
 	s.metrics.ended(context.WithoutCancel(ctx), string(answer.State), answer.Reason, s.Clock.Since(start))
@@ -167,9 +168,9 @@ func containsIP(ips []string, host string) bool {
 // stream is a response that sends a line feed at each heartbeat and then JSON.
 // JSON parsers ignore the leading line feeds.
 type stream struct {
-	c         echo.Context
-	done      chan struct{}
-	heartbeat sync.WaitGroup
+	c echo.Context
+	// stop ends the heartbeats, and waits for the last one.
+	stop func()
 }
 
 func openStream(c echo.Context, s *server) *stream {
@@ -180,9 +181,10 @@ func openStream(c echo.Context, s *server) *stream {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().WriteHeader(http.StatusOK)
 	c.Response().Flush()
-	t := &stream{c: c, done: make(chan struct{})}
+	done := make(chan struct{})
+	var heartbeat sync.WaitGroup
 	ticker := s.Clock.NewTicker(heartbeatInterval)
-	t.heartbeat.Go(func() {
+	heartbeat.Go(func() {
 		defer ticker.Stop()
 		for {
 			select {
@@ -191,17 +193,19 @@ func openStream(c echo.Context, s *server) *stream {
 					return // the client disconnected; its context ends the call
 				}
 				c.Response().Flush()
-			case <-t.done:
+			case <-done:
 				return
 			}
 		}
 	})
-	return t
+	return &stream{c, sync.OnceFunc(func() {
+		close(done)
+		heartbeat.Wait()
+	})}
 }
 
 func (t *stream) end(a protocol.Answer) {
-	close(t.done)
-	t.heartbeat.Wait()
+	t.stop()
 	_ = json.NewEncoder(t.c.Response()).Encode(a) // fails only if the client disconnected
 	t.c.Response().Flush()
 }
