@@ -113,6 +113,28 @@ func TestAClusterTokenIsReviewedForTheAudience(t *testing.T) {
 	}
 }
 
+// The API server also rejects a valid token while it cannot read the ServiceAccount or pod of it.
+func TestATokenThatWasRejectedIsReviewedAgainSoon(t *testing.T) {
+	client, accepts := fake.NewClientset(), false
+	client.PrependReactor("create", "tokenreviews", func(a clienttest.Action) (bool, runtime.Object, error) {
+		r := a.(clienttest.CreateAction).GetObject().(*authentication.TokenReview).DeepCopy()
+		r.Status = authentication.TokenReviewStatus{Error: "service account token has been invalidated"}
+		if accepts {
+			r.Status = authentication.TokenReviewStatus{Authenticated: true, Audiences: r.Spec.Audiences, User: authentication.UserInfo{Username: "u"}}
+		}
+		return true, r, nil
+	})
+	clock := clocktest.NewFakePassiveClock(time.Now())
+	k := NewKubernetes(client, "permission-centre", clock)
+	for _, tc := range []struct{ accepts, want bool }{{}, {accepts: true, want: true}} {
+		accepts = tc.accepts
+		if _, ok, err := k.Authenticate(t.Context(), "token"); ok != tc.want || err != nil {
+			t.Errorf("the API server accepts the token: %t; accepted: %t, %v", accepts, ok, err)
+		}
+		clock.SetTime(clock.Now().Add(rejectedTTL + time.Second))
+	}
+}
+
 func TestAStaticTokenMustMatchAndItsFileIsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string, age time.Duration) {

@@ -11,8 +11,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/auth"
 )
 
-// reviewTTL is how long the result of a TokenReview is cached.
-const reviewTTL = time.Minute
+const (
+	// acceptedTTL is how long an accepted token is cached.
+	acceptedTTL = time.Minute
+	// rejectedTTL is how long a rejected token is cached. It is short: the API server also rejects a valid token
+	// while it cannot read the ServiceAccount or pod of it.
+	rejectedTTL = 5 * time.Second
+)
 
 // Kubernetes authenticates tokens by TokenReviews in the centre's own cluster.
 type Kubernetes struct {
@@ -22,7 +27,7 @@ type Kubernetes struct {
 // NewKubernetes returns an authenticator for tokens of an audience.
 func NewKubernetes(client kubernetes.Interface, audience string, c clock.PassiveClock) *Kubernetes {
 	return &Kubernetes{auth.NewTokens(client.AuthenticationV1(), auth.TokensOptions{
-		Audience: audience, AcceptedTTL: reviewTTL, RejectedTTL: reviewTTL, Clock: c,
+		Audience: audience, AcceptedTTL: acceptedTTL, RejectedTTL: rejectedTTL, Clock: c,
 	})}
 }
 
