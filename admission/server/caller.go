@@ -2,12 +2,15 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"knative.dev/pkg/controller"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/internal/connlimit"
@@ -82,6 +85,16 @@ func (c *callers) accepts(path string) bool {
 		}
 	}
 	return false
+}
+
+// watch looks at the key when the Secret changes: a replica that had no request before the change has to accept paths of
+// the replaced certificate, too.
+func (c *callers) watch(secrets cache.SharedInformer) error {
+	_, err := secrets.AddEventHandler(controller.HandleAll(func(any) { c.keys(c.clock.Now()) }))
+	if err != nil {
+		return fmt.Errorf("add event handler: %w", err)
+	}
+	return nil
 }
 
 // keys returns the key of the certificate, and the one that it replaced lately.

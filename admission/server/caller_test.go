@@ -12,6 +12,9 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	clientgotesting "k8s.io/client-go/tools/cache/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
@@ -113,6 +116,46 @@ func TestPathsOfAReplacedCertificateAreAcceptedForAWhile(t *testing.T) {
 	f.clock.SetTime(now.Add(replacedKeyLife + time.Second))
 	if got := f.post(old); got != http.StatusForbidden {
 		t.Errorf("the replaced path after %s: %d", replacedKeyLife, got)
+	}
+}
+
+func TestAReplicaWithoutARequestAcceptsPathsOfAReplacedCertificate(t *testing.T) {
+	f := newFixture()
+	source := clientgotesting.NewFakeControllerSource()
+	informer := cache.NewSharedInformer(source, &corev1.Secret{}, 0)
+	secret := func(key string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: "certs"}, Data: map[string][]byte{certresources.ServerKey: []byte(key)}}
+	}
+	f.secret = func() (*corev1.Secret, error) {
+		all := informer.GetStore().List()
+		if len(all) != 1 {
+			return nil, errors.New("not found")
+		}
+		return all[0].(*corev1.Secret), nil
+	}
+	if err := f.watch(informer); err != nil {
+		t.Fatal(err)
+	}
+	await := func(what string, condition func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no " + what)
+			}
+		}
+	}
+	current := func() []byte {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.callers.key
+	}
+	source.Add(secret("key"))
+	go informer.RunWithContext(t.Context())
+	await("key before a request", func() bool { return string(current()) == "key" })
+	source.Modify(secret("renewed"))
+	await("renewed key", func() bool { return string(current()) == "renewed" })
+	if got := f.post(pathAt("key", now)); got != http.StatusOK {
+		t.Errorf("the replaced path: status %d", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
+	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/webhook"
 
@@ -44,6 +45,9 @@ func NewController(ctx context.Context, p *Process, configs *webhookconfig.Recon
 		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_unauthenticated_requests_total"),
 		reviews:  newReviews(),
 		unread:   metrics.NewCounter(metrics.Meter(), "breakwater_admission_unread_reviews_total"),
+	}
+	if err := p.callers.watch(secretinformer.Get(ctx).Informer()); err != nil {
+		return nil, err
 	}
 	p.readiness.watch(configs.Secrets, configs.Secret)
 	return controller.NewContext(ctx, configs, controller.ControllerOptions{
