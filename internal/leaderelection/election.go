@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -88,15 +90,27 @@ func (e *election) join(construct injection.ControllerConstructor) injection.Con
 			logging.FromContext(ctx).Panicf("reconciler %T of %s is not leader-aware", impl.Reconciler, impl.Name)
 		}
 		e.members = append(e.members, member{aware, impl.MaybeEnqueueBucketKey})
-		impl.Reconciler = withoutElection(impl.Reconciler)
+		impl.Reconciler = withoutElection{impl.Reconciler, impl.WorkQueue()}
 		return impl
 	}
 }
 
-// withoutElection hides that a reconciler is leader-aware. Knative would promote
-// it for all keys at once.
-func withoutElection(r controller.Reconciler) controller.Reconciler {
-	return struct{ controller.Reconciler }{r}
+// withoutElection hides that a reconciler is leader-aware. Knative would promote it for all keys at once.
+type withoutElection struct {
+	controller.Reconciler
+	queue workqueue.TypedRateLimitingInterface[any]
+}
+
+// Reconcile implements controller.Reconciler. The queue forgets the failures of a key that is to be reconciled after a time.
+// Knative forgets them only after nil: those of weeks would add up, so that a further one is retried a quarter of an hour later.
+func (w withoutElection) Reconcile(ctx context.Context, key string) error {
+	err := w.Reconciler.Reconcile(ctx, key)
+	if again, _ := controller.IsRequeueKey(err); again {
+		if namespace, name, invalid := cache.SplitMetaNamespaceKey(key); invalid == nil {
+			w.queue.Forget(types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return err
 }
 
 // Promote implements reconciler.LeaderAware.

@@ -247,3 +247,33 @@ func TestKnativeSeesNoLeaderAwareReconcilers(t *testing.T) {
 		t.Error("the reconciler is leader-aware")
 	}
 }
+
+// failing is a reconciler that returns err.
+type failing struct {
+	reconciler.LeaderAwareFuncs
+	err error
+}
+
+func (f *failing) Reconcile(context.Context, string) error { return f.err }
+
+func TestFailuresOfAKeyAreForgottenOnceItIsReconciled(t *testing.T) {
+	f := &failing{}
+	impl := (&election{}).join(constructor("failing", f))(logtesting.TestContextWithLogger(t), nil)
+	queue := impl.WorkQueue()
+	defer queue.ShutDown()
+	for range 3 {
+		queue.AddRateLimited(key)
+	}
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{{errors.New("a failure"), 3}, {controller.NewRequeueAfter(time.Minute), 0}} {
+		f.err = tc.err
+		if err := impl.Reconciler.Reconcile(t.Context(), key.String()); !errors.Is(err, tc.err) {
+			t.Errorf("%v, want %v", err, tc.err)
+		}
+		if n := queue.NumRequeues(key); n != tc.want {
+			t.Errorf("after %v: %d failures, want %d", tc.err, n, tc.want)
+		}
+	}
+}
