@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"maps"
 	"math"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -90,7 +91,7 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	c.add(blocks)
 	// A disturbance of new and old pods together has a cause outside of the release, so its cells are
 	// left out. Only a comparison at the same time can recognize it.
-	leftOut := sequential.JointDisturbances(blocks)
+	leftOut, faulty := sequential.JointDisturbances(blocks)
 	for _, side := range [][2]counts{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
 		for cell := range disturbances(side[0], side[1], 0, f.last) {
 			leftOut[cell] = true
@@ -99,7 +100,17 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	c.blocks = without(blocks, leftOut)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
-	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, leftOut)...)
+	// The beginning or end of a fault is no dispersion.
+	during, outside := maps.Clone(leftOut), maps.Clone(leftOut)
+	for cell := range f.last + 1 {
+		if faulty[cell] {
+			outside[cell] = true
+		} else {
+			during[cell] = true
+		}
+	}
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, outside)...)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, during)...)
 	c.disperse(s, c.blocks, history, leftOut, proportion)
 	if c.oldAll >= sparse {
 		c.logE = logEForBlocks(c.blocks, c.dispersion, direction)

@@ -210,7 +210,7 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Co
 	}
 	leftOut := map[int]bool{}
 	if calm {
-		leftOut = sequential.JointDisturbances(sums)
+		leftOut, _ = sequential.JointDisturbances(sums)
 	}
 	var out [][]sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {

@@ -130,6 +130,18 @@ func TestAChangeIsFoundWithinTheLooksOfTheDocumentation(t *testing.T) {
 	}
 }
 
+func TestAFaultThatBeginsDuringTheAnalysisIsFound(t *testing.T) {
+	for _, c := range []struct {
+		load, at float64
+		look     time.Duration
+	}{{100, 165, 5 * time.Minute}, {20, 165, 5 * time.Minute}, {20, 1000, 30 * time.Minute}} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: c.load, share: 0.001, factor: 100, faultAt: c.at}
+		if r := looks(w.ratio(c.look), c.look, "0.1%"); r.Verdict != v1alpha1.VerdictFail {
+			t.Errorf("%g requests/s, after %g s: %s (%s), want a fail", c.load, c.at, r.Verdict, r.Message)
+		}
+	}
+}
+
 func ratioOf(look time.Duration) func(world) Data { return func(w world) Data { return w.ratio(look) } }
 func latencyOf(look time.Duration) func(world) Data {
 	return func(w world) Data { return w.latency(look) }

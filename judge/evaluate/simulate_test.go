@@ -22,6 +22,9 @@ type world struct {
 	// requests per second of a pod, share of bad ones, and what a fault does to the
 	// new pods.
 	load, share, factor float64
+	// faultAt is when the fault of a ratio begins, in seconds from the change. If it is 0, it begins
+	// with the pods.
+	faultAt float64
 	// dispersion of bad events per cell, 1 for Poisson.
 	dispersion float64
 	// heterogeneity is the relative standard deviation between pods.
@@ -122,13 +125,14 @@ func (w world) ratio(look time.Duration) Data {
 		good := samples.Series{Labels: map[string]string{"pod": name, "code": "200"}}
 		bad := samples.Series{Labels: map[string]string{"pod": name, "code": "500"}}
 		share := w.share * math.Exp(w.heterogeneity*w.rand.NormFloat64())
-		if isNew {
-			share *= w.factor
-		}
 		ok, failed := 0.0, 0.0
 		for t := from + 15*w.rand.Float64(); t <= to; t += 15 {
 			n := w.poisson(w.load * 15)
-			b := math.Min(n, w.count(n*share))
+			now := share
+			if isNew && (w.faultAt == 0 || t >= start+w.faultAt) {
+				now *= w.factor
+			}
+			b := math.Min(n, w.count(n*now))
 			if stopped(t) {
 				b = math.Round(n * (0.4 + 0.6*w.rand.Float64()))
 			}

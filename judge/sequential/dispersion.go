@@ -1,6 +1,7 @@
 package sequential
 
 import (
+	"maps"
 	"math"
 	"sort"
 )
@@ -72,38 +73,55 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 }
 
 // JointDisturbances returns the intervals in which new and old pods together have far more events
-// than in the others. Their cause is outside of the release. The selection depends only on the sum,
-// which is fixed in the test.
-func JointDisturbances(blocks []Block) map[int]bool {
-	sums := map[int]float64{}
+// than in the others. Their cause is outside of the release, if the old pods take part in them: if the
+// rate of the new pods is at most disturbanceFactor times theirs. Intervals with a disturbance of the new
+// pods alone are among them only if they are exceptional. If there are more, they are a fault that does
+// not exist all the time, and returned as onlyNew. Given the sum, which is fixed in the test, independent
+// events are rarely divided like this.
+func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
+	cells := map[int]Block{}
 	for _, b := range blocks {
 		if b.NewExposure > 0 && b.OldExposure > 0 {
-			sums[b.Cell] += b.New + b.Old
+			sum := cells[b.Cell]
+			cells[b.Cell] = Block{New: sum.New + b.New, NewExposure: sum.NewExposure + b.NewExposure, Old: sum.Old + b.Old, OldExposure: sum.OldExposure + b.OldExposure}
 		}
 	}
 	var events []float64
-	for _, v := range sums {
-		if v > 0 {
-			events = append(events, v)
+	for _, c := range cells {
+		if c.New+c.Old > 0 {
+			events = append(events, c.New+c.Old)
 		}
 	}
-	out := map[int]bool{}
+	joint, onlyNew = map[int]bool{}, map[int]bool{}
 	if len(events) < 5 {
-		return out
+		return joint, onlyNew
 	}
 	sort.Float64s(events)
-	limit := 10 + 5*events[len(events)/2]
-	for cell, v := range sums {
-		if v > limit {
-			out[cell] = true
+	limit := 10 + disturbanceFactor*events[len(events)/2]
+	for cell, c := range cells {
+		switch {
+		case c.New+c.Old <= limit:
+		case c.New/c.NewExposure > disturbanceFactor*c.Old/c.OldExposure:
+			onlyNew[cell] = true
+		default:
+			joint[cell] = true
 		}
 	}
-	return out
+	if len(onlyNew) <= exceptional(len(cells)) {
+		maps.Copy(joint, onlyNew)
+		clear(onlyNew)
+	}
+	return joint, onlyNew
 }
 
+// disturbanceFactor is how many times as many events as usual a disturbance has at least.
+const disturbanceFactor = 5
+
+// exceptional returns how many of the intervals may be an exception: two, or a tenth of all.
+func exceptional(all int) int { return max(2, all/10) }
+
 // Disturbances returns the cells that have far more events than the other cells of the same pods:
-// each is a disturbance of seconds. If there are more than two such cells, and more than a
-// tenth of all, they are no exception, and none is returned.
+// each is a disturbance of seconds. If there are more such cells than exceptional, none is returned.
 func Disturbances(cells []Count) map[int]bool {
 	var shares []float64
 	exposure := 0.0
@@ -120,11 +138,11 @@ func Disturbances(cells []Count) map[int]bool {
 	sort.Float64s(shares)
 	median := shares[len(shares)/2]
 	for i, c := range cells {
-		if c.Events > DisturbanceEvents+5*median*c.Exposure {
+		if c.Events > DisturbanceEvents+disturbanceFactor*median*c.Exposure {
 			out[i] = true
 		}
 	}
-	if len(out) > max(2, len(shares)/10) {
+	if len(out) > exceptional(len(shares)) {
 		return map[int]bool{}
 	}
 	return out
