@@ -75,7 +75,7 @@ const (
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
 // of events, which varies less than a rate.
 func (s comparedCounts) compare(f frame, referenceBefore, proportion bool, direction v1alpha1.Direction) comparison {
-	if overlapOf(s.newAll, s.oldAll) < 0.5 && len(s.newAll) > 1 {
+	if overlapOf(s.newAll, s.oldAll) < 0.5 {
 		// The kinds of requests have other names in the new version.
 		s = comparedCounts{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
 	}

@@ -76,6 +76,10 @@ func kindsContained(events, all counts) bool {
 // one kind may not change the sum. The mean of e-values is an e-value.
 func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
+	if overlapOf(s.newEvents, s.oldEvents) < 0.5 {
+		// The kinds of events have other names in the new version.
+		s.newEvents, s.oldEvents, s.dayEvents = s.newEvents.pooled(), s.oldEvents.pooled(), s.dayEvents.pooled()
+	}
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents)
 	worst, values := comparison{}, []float64{}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
