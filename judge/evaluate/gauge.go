@@ -95,7 +95,7 @@ func gauge(in Input, d Data, f frame) outcome {
 			warm[pod] = max(warm[pod], f.last+1-recent)
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.ReferenceBefore, betweenFloor)
+	g := d.difference(newT, oldT, f, warm, d.ReferenceBefore, betweenFloor)
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
@@ -122,7 +122,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	} else {
 		o.logE = g.logE(d)
 		if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
-			day := difference(newT, dayT.shift(f), f, warm, true, betweenFloor)
+			day := d.difference(newT, dayT.shift(f), f, warm, true, betweenFloor)
 			if day.oldSamples >= 4 {
 				o.logE = math.Min(o.logE, day.logE(d))
 			}
@@ -134,7 +134,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	}
 	if o.logE > 0 && len(in.Nodes) > 0 && !d.ReferenceBefore {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
-			s := difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
+			s := d.difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
 			relative, absolute, _ := change(d.SmallestChange)
 			if s.newSamples > 0 && s.oldSamples > 0 && s.reference == v1alpha1.ReferenceOldPods &&
 				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
@@ -201,8 +201,12 @@ func onSharedNodes(nodes map[string]string, newT, oldT podValues) (map[string]bo
 
 // gaugeDifference is the difference of the means of new and old pods.
 type gaugeDifference struct {
-	diff, variance         float64
-	newMean, oldMean       float64
+	diff, variance   float64
+	newMean, oldMean float64
+	// level is what relative deviations refer to: the mean of the old pods, or the difference if
+	// that mean is nearZero.
+	level                  float64
+	nearZero               bool
 	newSamples, oldSamples float64
 	newPods, oldPods       int32
 	reference              v1alpha1.Reference
@@ -213,7 +217,10 @@ func (g gaugeDifference) scale(relative float64) float64 {
 	if relative <= 0 {
 		relative = 0.3
 	}
-	return math.Max(1.5*relative*math.Abs(g.oldMean), 1e-9)
+	if g.nearZero {
+		return math.Max(g.level, 1e-9)
+	}
+	return math.Max(1.5*relative*g.level, 1e-9)
 }
 
 func (g gaugeDifference) logE(d Data) float64 {
@@ -251,7 +258,7 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 }
 
 // difference compares cell by cell with the old pods, or with the time before.
-func difference(newT, oldT podValues, f frame, warm map[string]int, referenceBefore bool, floor float64) gaugeDifference {
+func (d Data) difference(newT, oldT podValues, f frame, warm map[string]int, referenceBefore bool, floor float64) gaugeDifference {
 	var g gaugeDifference
 	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
@@ -279,6 +286,11 @@ func difference(newT, oldT podValues, f frame, warm map[string]int, referenceBef
 	}
 	g.newMean, g.oldMean = mean(news), mean(olds)
 	g.diff = g.newMean - g.oldMean
+	_, absolute, _ := change(d.SmallestChange)
+	g.level, g.nearZero = math.Abs(g.oldMean), g.oldMean == 0 || 10*math.Abs(g.oldMean) < absolute
+	if g.nearZero {
+		g.level = math.Abs(g.diff)
+	}
 	// Without a change, new pods vary as old pods do. The series of the old pods is longer
 	// and has no trend caused by a fault.
 	past := values(oldM, 0, f.last)
@@ -287,7 +299,11 @@ func difference(newT, oldT podValues, f frame, warm map[string]int, referenceBef
 	}
 	past = append(values(beforeM, -f.before, -1), past...)
 	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
-	between := square(floor * g.oldMean)
+	if g.nearZero {
+		// The variation of a value near 0 says little about that of another one.
+		over = math.Max(over, sequential.LongRunVariance(news)*g.newSamples*(1/g.newSamples+1/g.oldSamples))
+	}
+	between := square(floor * g.level)
 	if v, n := podVariance(oldT, f); n >= 2 {
 		// The variance of few pods is uncertain, so an upper estimate is used.
 		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))

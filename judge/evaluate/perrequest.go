@@ -52,18 +52,18 @@ func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]in
 			floor = betweenFloor
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.ReferenceBefore, floor)
-	if g.newSamples == 0 || g.oldSamples == 0 {
-		return requestComparison{}, false
-	}
 	// The absolute change is a limit for the value itself, not for the value per request.
 	if d.SmallestChange != nil {
 		d.SmallestChange = &v1alpha1.Change{Relative: d.SmallestChange.Relative}
 	}
+	g := d.difference(newT, oldT, f, warm, d.ReferenceBefore, floor)
+	if g.newSamples == 0 || g.oldSamples == 0 {
+		return requestComparison{}, false
+	}
 	c := requestComparison{newMean: g.newMean, oldMean: g.oldMean, logE: g.logE(d)}
 	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
 		if dayT, ok := dayT.per(samples.Rates(d.Requests.Day, f.grid), 0, f.cells-1); ok {
-			if day := difference(newT, dayT.shift(f), f, warm, true, floor); day.oldSamples >= 4 {
+			if day := d.difference(newT, dayT.shift(f), f, warm, true, floor); day.oldSamples >= 4 {
 				c.logE = math.Min(c.logE, day.logE(d))
 			}
 		}

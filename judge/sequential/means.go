@@ -21,6 +21,9 @@ func MeanHigher(estimate, variance, scale float64) float64 {
 // MeanInterval returns the half width of the confidence sequence of the mean
 // difference at rate alpha.
 func MeanInterval(variance, scale, alpha float64) float64 {
+	if variance == 0 {
+		return 0
+	}
 	s2 := scale * scale
 	return math.Sqrt(variance * (variance + s2) / s2 * 2 * (math.Log(1/alpha) + 0.5*math.Log((variance+s2)/variance)))
 }
