@@ -64,14 +64,22 @@ func (b births) replaced(s samples.Series) bool {
 	return s.Labels["uid"] != "" && b.last[samples.Pod(s.Labels)] != instance(s.Labels)
 }
 
+// versionFrom returns since when the samples of a series are of this version of its pod, at least first.
+func (b births) versionFrom(s samples.Series, points []samples.Point, first float64) float64 {
+	if !b.updatedInPlace(s, points) {
+		return first
+	}
+	return max(first, b.newSince[samples.Pod(s.Labels)])
+}
+
 // restarts returns the restarts of a container after from, without that of an update in place, which
 // restarts each updated container once. kube-state-metrics may show this restart some time after newSince.
 func (b births) restarts(s samples.Series, points []samples.Point, from float64) float64 {
-	restarts := increaseAfter(points, from)
+	restarts := increaseAfter(points, b.versionFrom(s, points, from))
 	if !b.updatedInPlace(s, points) {
 		return restarts
 	}
-	return min(restarts, max(0, increaseAfter(points, min(from, b.newSince[samples.Pod(s.Labels)]))-1))
+	return min(restarts, max(0, increaseAfter(points, b.newSince[samples.Pod(s.Labels)])-1))
 }
 
 // updatedInPlace reports whether the pod of a series existed before it became new. A pod that began at newSince

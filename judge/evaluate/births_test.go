@@ -29,6 +29,9 @@ type podLife struct {
 	// of others.
 	sidecar      float64
 	sidecarLater []float64
+	// unready is the time in which it is not Ready, and crashing that in which its container waits to be
+	// restarted.
+	unready, crashing [2]float64
 	// clock is how many seconds the clock of Prometheus is behind that of the API server.
 	clock float64
 	// exporter is the address of kube-state-metrics.
@@ -59,12 +62,23 @@ func (p podLife) series() []samples.Series {
 		}
 	}
 	constant := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
+	within := func(span [2]float64, inside, outside float64) func(float64) float64 {
+		return func(at float64) float64 {
+			if at >= span[0] && at < span[1] {
+				return inside
+			}
+			return outside
+		}
+	}
 	out := []samples.Series{
-		of("kube_pod_status_ready", map[string]string{"condition": "true"}, constant(1)),
+		of("kube_pod_status_ready", map[string]string{"condition": "true"}, within(p.unready, 0, 1)),
 		of(restartsTotal, map[string]string{"container": "app"}, counter(p.restarts, p.later)),
 	}
 	if p.sidecar != 0 {
 		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, counter(p.sidecar, p.sidecarLater)))
+	}
+	if p.crashing != [2]float64{} {
+		out = append(out, of("kube_pod_container_status_waiting_reason", map[string]string{"container": "app", "reason": "CrashLoopBackOff"}, within(p.crashing, 1, 0)))
 	}
 	if p.created != 0 {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
@@ -170,7 +184,7 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 }
 
 // An update in place keeps the pod, its UID and its series. It restarts each container once.
-func TestTheRestartOfAnUpdateInPlaceDoesNotCount(t *testing.T) {
+func TestTheHealthBeforeAnUpdateInPlaceDoesNotCount(t *testing.T) {
 	const end, day = 290, -86400
 	const updated = 60.0
 	for name, c := range map[string]struct {
@@ -180,18 +194,26 @@ func TestTheRestartOfAnUpdateInPlaceDoesNotCount(t *testing.T) {
 		want  string
 	}{
 		"only the update": {podLife{created: 7 * day, first: -595, restarts: 3, later: []float64{75}}, updated, ""},
-		"only the update, and the creation is not known":  {podLife{first: -595, restarts: 3, later: []float64{75}}, updated, ""},
-		"only the update of two containers":               {podLife{created: 7 * day, first: -595, later: []float64{75}, sidecar: 4, sidecarLater: []float64{90}}, updated, ""},
-		"kube-state-metrics shows it after a minute":      {podLife{created: 7 * day, first: -595, later: []float64{120}}, updated, ""},
-		"a young pod that was updated twice":              {podLife{created: -300, first: -285, later: []float64{-60, 75}}, updated, ""},
-		"a young pod that was updated, and one restart":   {podLife{created: -300, first: -285, later: []float64{75, 150}}, updated, "2 restarts"},
-		"one restart more":                                {podLife{created: 7 * day, first: -595, later: []float64{75, 150}}, updated, "2 restarts"},
-		"updated before the compared time":                {podLife{created: 7 * day, first: -595, later: []float64{-30}}, -40, ""},
-		"updated before the compared time, and a restart": {podLife{created: 7 * day, first: -595, later: []float64{-30, 150}}, -40, "2 restarts"},
-		"updated long before, and a restart":              {podLife{created: 7 * day, first: -595, later: []float64{150}}, -900, "2 restarts"},
-		"a replaced pod that restarts":                    {podLife{uid: "b", created: updated, first: 70, later: []float64{150}}, updated, "2 restarts"},
-		"a replaced pod without a UID that restarts":      {podLife{created: updated, first: -595, later: []float64{150}}, updated, "2 restarts"},
-		"a pod that was not updated, and a restart":       {podLife{created: 7 * day, first: -595, later: []float64{150}}, 0, "2 restarts"},
+		"only the update, and the creation is not known":     {podLife{first: -595, restarts: 3, later: []float64{75}}, updated, ""},
+		"only the update of two containers":                  {podLife{created: 7 * day, first: -595, later: []float64{75}, sidecar: 4, sidecarLater: []float64{90}}, updated, ""},
+		"kube-state-metrics shows it after a minute":         {podLife{created: 7 * day, first: -595, later: []float64{120}}, updated, ""},
+		"a young pod that was updated twice":                 {podLife{created: -300, first: -285, later: []float64{-60, 75}}, updated, ""},
+		"a young pod that was updated, and one restart":      {podLife{created: -300, first: -285, later: []float64{75, 150}}, updated, "2 restarts"},
+		"one restart more":                                   {podLife{created: 7 * day, first: -595, later: []float64{75, 150}}, updated, "2 restarts"},
+		"updated before the compared time":                   {podLife{created: 7 * day, first: -595, later: []float64{-30}}, -40, ""},
+		"updated before the compared time, and a restart":    {podLife{created: 7 * day, first: -595, later: []float64{-30, 150}}, -40, "2 restarts"},
+		"updated long before, and a restart":                 {podLife{created: 7 * day, first: -595, later: []float64{150}}, -900, "2 restarts"},
+		"a replaced pod that restarts":                       {podLife{uid: "b", created: updated, first: 70, later: []float64{150}}, updated, "2 restarts"},
+		"a replaced pod without a UID that restarts":         {podLife{created: updated, first: -595, later: []float64{150}}, updated, "2 restarts"},
+		"a pod that was not updated, and a restart":          {podLife{created: 7 * day, first: -595, later: []float64{150}}, 0, "2 restarts"},
+		"restarts of the version before":                     {podLife{created: 7 * day, first: -595, later: []float64{20, 40, 75}}, updated, ""},
+		"restarts of the version before, and of the new one": {podLife{created: 7 * day, first: -595, later: []float64{20, 40, 75, 150}}, updated, "2 restarts"},
+		"a slow start":                          {podLife{created: 7 * day, first: -595, unready: [2]float64{50, 400}}, updated, ""},
+		"not Ready long after a slow start":     {podLife{created: 7 * day, first: -595, unready: [2]float64{190, 400}}, updated, "not Ready any more: web-2, web-3"},
+		"not Ready since the update":            {podLife{created: 7 * day, first: -595, unready: [2]float64{20, 400}}, 30, "not Ready since the start: web-2, web-3"},
+		"not Ready before the update":           {podLife{created: 7 * day, first: -595, unready: [2]float64{-240, 0}}, -5, ""},
+		"a crash loop until an update just now": {podLife{created: 7 * day, first: -595, crashing: [2]float64{-100, 400}}, 280, ""},
+		"a crash loop since the update":         {podLife{created: 7 * day, first: -595, crashing: [2]float64{100, 400}}, updated, "containers do not run: web-2, web-3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := time.UnixMilli(int64(start * 1000))

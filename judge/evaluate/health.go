@@ -159,7 +159,9 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 		if b.of(s, points) && (s.Labels["__name__"] != restartsTotal || !b.updatedInPlace(s, points)) {
 			h.young.add(s, points)
 		}
-		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
+		// Readiness is also that before from, all else that of this version after it.
+		ofVersion, begin := pointsAfter(points, b.versionFrom(s, points, math.Inf(-1))), b.versionFrom(s, points, from)
+		after := pointsAfter(points, begin)
 		switch s.Labels["__name__"] {
 		case restartsTotal:
 			events := b.restarts(s, points, from)
@@ -167,12 +169,12 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			h.restartsOf[pod] += events
 			h.containers[container{pod, s.Labels["container"]}] += events
 		case oomEvents:
-			if increaseAfter(points, from) > 0 {
+			if increaseAfter(points, begin) > 0 {
 				h.killed[pod] = true
 			}
 		case lastTerminated:
 			// A kill before the change is not caused by this release.
-			if s.Labels["reason"] == oomKilled && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
+			if s.Labels["reason"] == oomKilled && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, begin) {
 				h.killed[pod] = true
 			}
 		case "kube_pod_container_status_waiting_reason":
@@ -181,7 +183,7 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			}
 		case "kube_pod_status_ready":
 			if s.Labels["condition"] == "true" {
-				h.readiness(pod, deleted.without(s, points), from, now, step)
+				h.readiness(pod, deleted.without(s, ofVersion), from, now, step)
 			}
 		}
 	}
@@ -214,6 +216,10 @@ func (h sideHealth) readiness(pod string, points []samples.Point, from, now, ste
 	case !was && last.T-since >= neverReadySeconds:
 		h.neverReady[pod] = true
 	}
+}
+
+func pointsAfter(points []samples.Point, from float64) []samples.Point {
+	return points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
 }
 
 func increaseAfter(points []samples.Point, from float64) float64 {
