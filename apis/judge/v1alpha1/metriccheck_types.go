@@ -79,7 +79,7 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
+	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|([1-9]|1[0-9])(\.[0-9]+)?|20(\.0+)?)%$`
 	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Probation is how long the errors, restarts and OOM kills of a release are still looked
 	// at after its success, from 1m to 72h. The first look is 10 minutes after the success,
