@@ -255,15 +255,23 @@ func nearer(a, b float64) float64 {
 	return b
 }
 
-// matters reports whether a change to value, by the factor ratio, is in a bad direction and at
-// least the smallest change that matters.
-func matters(value, ratio, relative, absolute float64, direction v1alpha1.Direction) bool {
-	if ratio == 0 {
-		return direction != v1alpha1.DirectionHigher
+// matters reports whether the change is in a bad direction and at least the smallest one that matters.
+func (c comparison) matters(relative, absolute float64, direction v1alpha1.Direction) bool {
+	value, old, ratio := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9), c.ratio
+	if c.newEvents == 0 {
+		ratio = 0
 	}
-	old := value / ratio
+	if ratio > 0 {
+		old = value / ratio // without a different mix of kinds
+	}
+	return matters(value, old, ratio, relative, absolute, direction)
+}
+
+// matters reports whether a change from old to value, by the factor ratio, is in a bad direction and
+// at least the smallest change that matters.
+func matters(value, old, ratio, relative, absolute float64, direction v1alpha1.Direction) bool {
 	higher := ratio >= 1+relative && value-old >= absolute
-	lower := 1/ratio >= 1/math.Max(1-relative, 0.01) && old-value >= absolute
+	lower := ratio <= math.Max(1-relative, 0.01) && old-value >= absolute
 	switch direction {
 	case v1alpha1.DirectionLower:
 		return lower

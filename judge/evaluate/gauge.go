@@ -116,7 +116,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	if per, ok := d.perRequest(f, newT, oldT, dayT, warm, in.Nodes); ok {
 		o.Message = per.message(d.Unit)
 		relative, absolute, _ := change(d.SmallestChange)
-		if matters(g.newMean, g.newMean/g.oldMean, relative/2, absolute, d.Direction) {
+		if levelMatters(g.newMean, g.oldMean, relative/2, absolute, d.Direction) {
 			o.logE = per.logE
 		}
 	} else {
@@ -137,7 +137,7 @@ func gauge(in Input, d Data, f frame) outcome {
 			s := d.difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
 			relative, absolute, _ := change(d.SmallestChange)
 			if s.newSamples > 0 && s.oldSamples > 0 && s.reference == v1alpha1.ReferenceOldPods &&
-				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
+				!levelMatters(s.newMean, s.oldMean, relative/2, absolute/2, d.Direction) {
 				o.logE = 0
 				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", readable(s.newMean, d.Unit), readable(s.oldMean, d.Unit))
 			}
@@ -156,7 +156,7 @@ func lasts(newT podValues, oldMean float64, f frame, warm map[string]int, m cata
 	relative, absolute, _ := change(m.SmallestChange)
 	means, _ := newT.means(f.last+1-lasting, f.last, warm)
 	for _, v := range means {
-		if oldMean > 0 && !matters(v, v/oldMean, relative, absolute, m.Direction) || oldMean <= 0 && !beyond(v-oldMean, absolute, m.Direction) {
+		if !levelMatters(v, oldMean, relative, absolute, m.Direction) {
 			return false
 		}
 	}
@@ -228,14 +228,10 @@ func (g gaugeDifference) logE(d Data) float64 {
 	if g.newSamples < cellsForFail {
 		return 0
 	}
-	scale, factor := g.scale(relative), math.Inf(1)
-	if g.oldMean > 0 {
-		factor = g.newMean / g.oldMean
-	}
-	if g.oldMean > 0 && !matters(g.newMean, factor, relative, absolute, d.Direction) ||
-		g.oldMean <= 0 && !beyond(g.diff, absolute, d.Direction) {
+	if !levelMatters(g.newMean, g.oldMean, relative, absolute, d.Direction) {
 		return 0
 	}
+	scale := g.scale(relative)
 	switch d.Direction {
 	case v1alpha1.DirectionLower:
 		return sequential.MeanHigher(-g.diff, g.variance, scale)
@@ -246,12 +242,17 @@ func (g gaugeDifference) logE(d Data) float64 {
 	}
 }
 
-func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
-	switch direction {
+// levelMatters reports whether a change of a level is in a bad direction and at least the smallest
+// change that matters. Nothing is relative to a level of 0 or below.
+func levelMatters(value, old, relative, absolute float64, direction v1alpha1.Direction) bool {
+	if old > 0 {
+		return matters(value, old, value/old, relative, absolute, direction)
+	}
+	switch diff := value - old; direction {
 	case v1alpha1.DirectionLower:
 		return -diff >= absolute && diff < 0
 	case v1alpha1.DirectionEither:
-		return math.Abs(diff) >= absolute
+		return math.Abs(diff) >= absolute && diff != 0
 	default:
 		return diff >= absolute && diff > 0
 	}

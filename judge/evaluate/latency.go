@@ -167,7 +167,7 @@ func latency(d Data, f frame) outcome {
 			needed *= 2.5
 		}
 		o.logE = c.logE
-		if !matters(value, factor, needed, absolute, d.Direction) {
+		if !matters(value, value/factor, factor, needed, absolute, d.Direction) {
 			o.logE = math.Inf(-1)
 		}
 		o.New.Value, o.Old.Value = number(value), number(value/factor)

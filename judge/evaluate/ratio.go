@@ -88,8 +88,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		one.dayEvents = counts{"": s.dayEvents[stratum]}
 		c := one.compare(f, d.ReferenceBefore, false, d.Direction)
 		relative, absolute, _ := change(d.SmallestChange)
-		value := c.newEvents / math.Max(c.newAll, 1)
-		if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
+		if !c.matters(relative, absolute, d.Direction) {
 			c.logE = math.Inf(-1)
 		}
 		if len(values) == 0 || c.logE > worst.logE {
@@ -103,11 +102,6 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		worst.logE = sequential.LogMean(values)
 	}
 	return d.outcome(worst, s, f)
-}
-
-// vanished reports whether the new pods have none of the events that the old pods had.
-func vanished(c comparison, absolute float64, direction v1alpha1.Direction) bool {
-	return direction != v1alpha1.DirectionHigher && c.newEvents == 0 && c.oldEvents/math.Max(c.oldAll, 1) >= absolute
 }
 
 // outcome turns a comparison of counts into evidence.
@@ -124,7 +118,7 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
 	}
 	o.logE = c.logE
-	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
+	if !c.matters(relative, absolute, d.Direction) {
 		o.logE = math.Min(0, o.logE)
 	}
 	if s.newAll.total() == 0 && s.oldHadEvents(f) {

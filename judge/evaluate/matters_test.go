@@ -1,0 +1,61 @@
+package evaluate
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+func TestTheSmallestChangeOfALevel(t *testing.T) {
+	const higher, lower, either = v1alpha1.DirectionHigher, v1alpha1.DirectionLower, v1alpha1.DirectionEither
+	for _, c := range []struct {
+		old, value, relative, absolute float64
+		directions                     []v1alpha1.Direction // in which the change matters
+	}{
+		{100, 130, 0.2, 10, []v1alpha1.Direction{higher, either}},
+		{100, 70, 0.2, 10, []v1alpha1.Direction{lower, either}},
+		{100, 110, 0.2, 10, nil},
+		{1, 1.3, 0.2, 10, nil},
+		{1, 0, 0.2, 5, nil},
+		{10, 0, 0.2, 5, []v1alpha1.Direction{lower, either}},
+		{1e6, -3600, 0.2, 10, []v1alpha1.Direction{lower, either}},
+		{1, -3, 0.2, 5, nil},
+		{0, 6, 0.2, 5, []v1alpha1.Direction{higher, either}},
+		{0, -6, 0.2, 5, []v1alpha1.Direction{lower, either}},
+		{0, 3, 0.2, 5, nil},
+		{0, 0, 0.2, 0, nil},
+		{-10, -4, 0.2, 5, []v1alpha1.Direction{higher, either}},
+	} {
+		want := map[v1alpha1.Direction]bool{}
+		for _, d := range c.directions {
+			want[d] = true
+		}
+		for _, d := range []v1alpha1.Direction{higher, lower, either} {
+			if got := levelMatters(c.value, c.old, c.relative, c.absolute, d); got != want[d] {
+				t.Errorf("%g to %g, %s, at least %g and %g: %t, want %t", c.old, c.value, d, c.relative, c.absolute, got, want[d])
+			}
+		}
+	}
+}
+
+func TestEventsThatVanish(t *testing.T) {
+	for name, c := range map[string]struct {
+		share    float64
+		absolute string
+		want     v1alpha1.Verdict
+	}{
+		"less than the smallest change": {0.005, "0.01", v1alpha1.VerdictPass},
+		"more than the smallest change": {0.05, "0.01", v1alpha1.VerdictFail},
+	} {
+		for _, direction := range []v1alpha1.Direction{v1alpha1.DirectionLower, v1alpha1.DirectionEither} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 50, share: c.share}
+			d := w.ratio(5 * time.Minute)
+			d.Direction, d.SmallestChange = direction, &v1alpha1.Change{Relative: "25%", Absolute: c.absolute}
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+				t.Errorf("%s, %s: %s (%s), want %s", name, direction, r.Verdict, r.Message, c.want)
+			}
+		}
+	}
+}
