@@ -54,6 +54,42 @@ func TestCallersOfAServiceOfTheSameNameInAnotherNamespaceDoNotCount(t *testing.T
 	}
 }
 
+func TestCallersOfPodsOfTheSameNamesInAnotherNamespaceDoNotCount(t *testing.T) {
+	const before, end = -10 * time.Minute, 5 * time.Minute
+	for name, c := range map[string]struct {
+		label string
+		graph map[string]string
+		want  v1alpha1.Verdict
+	}{
+		"of this namespace":                    {"k8s_namespace_name", map[string]string{"server_k8s_namespace_name": "here"}, v1alpha1.VerdictFail},
+		"of another one":                       {"k8s_namespace_name", map[string]string{"server_k8s_namespace_name": "there"}, v1alpha1.VerdictPass},
+		"of another one, without a prefix":     {"k8s_namespace_name", map[string]string{"k8s_namespace_name": "there"}, v1alpha1.VerdictPass},
+		"of another one, with label namespace": {"namespace", map[string]string{"server_k8s_namespace_name": "there"}, v1alpha1.VerdictPass},
+		"without namespaces":                   {"k8s_namespace_name", nil, v1alpha1.VerdictFail},
+		"without namespaces, label namespace":  {"namespace", nil, v1alpha1.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			series := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil), requests("new-1", -15*time.Second, end, 5, nil)}
+			for i := range series {
+				series[i].Labels[c.label], series[i].Labels["k8s_pod_name"], series[i].Labels["app"] = "here", series[i].Labels["pod"], "shop"
+			}
+			of := func(pod string) []samples.Series {
+				graph := calls(c.graph)
+				for i := range graph {
+					graph[i].Labels["server_k8s_pod_name"] = pod
+				}
+				return graph
+			}
+			series = slices.Concat(series, of("new-1"), of("old-1")[:1])
+			target := v1alpha1.Target{New: c.label + `="here",k8s_pod_name=~"new-.*"`, Old: c.label + `="here",k8s_pod_name=~"old-.*"`, StartTime: metav1.NewTime(at)}
+			r := Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target)
+			if r.Verdict != c.want {
+				t.Errorf("verdict %s, reason %s (%s), want %s", r.Verdict, r.Reason, r.Message, c.want)
+			}
+		})
+	}
+}
+
 func TestAMetricOfTheMetricCheckReplacesThatOfTheCallers(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	graph := func(query, bad, relative string) v1alpha1.Metric {

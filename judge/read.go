@@ -406,28 +406,28 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 }
 
 // called returns matchers of the called pods of a service graph, and false if
-// no condition distinguishes pods. Conditions on namespaces are kept: callers and called
-// pods are compared within one namespace.
+// no condition distinguishes pods. Conditions on namespaces are kept: pods of another
+// namespace may have the same names.
 func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
 	for _, one := range m {
 		if name := catalog.CalledPod[one.Label]; name != "" {
 			one.Label, ok = name, true
 			out = append(out, one)
-		} else if one.Label == "namespace" {
-			out = append(out, one)
 		}
 	}
-	return out, ok
+	return append(out, namespaces(m)...), ok
 }
 
-// namespaces returns the conditions on the namespace, which also match series
+// namespaces returns the conditions on the namespace of the called pods. They also match series
 // without one: not every service graph has it, and a service of the same name in
 // another namespace is another service.
 func namespaces(m prometheus.Matchers) prometheus.Matchers {
 	var out prometheus.Matchers
 	for _, one := range m {
-		if one.Label == "namespace" {
-			out = append(out, one.OrEmpty())
+		if slices.Contains(catalog.NamespaceLabels, one.Label) {
+			ofCalled := one
+			ofCalled.Label = catalog.CalledNamespace
+			out = append(out, one.OrEmpty(), ofCalled.OrEmpty())
 		}
 	}
 	return out

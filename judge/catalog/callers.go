@@ -9,6 +9,12 @@ var CalledPod = map[string]string{
 	"version": "server_service_version", "service_version": "server_service_version",
 }
 
+// NamespaceLabels are the usual labels with the namespace of a pod.
+var NamespaceLabels = []string{"namespace", "k8s_namespace_name", "kubernetes_namespace", "exported_namespace"}
+
+// CalledNamespace is the label of a service graph with the namespace of the called pod.
+const CalledNamespace = "server_k8s_namespace_name"
+
 // ServiceGraph returns the metric that compares the failed requests as the callers of a service
 // count them: some faults appear only in these series.
 func ServiceGraph() Metric {
