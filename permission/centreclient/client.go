@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/redirect"
 )
 
 const (
@@ -64,21 +65,9 @@ func New(o Options) *Client {
 		if o.Trust != nil {
 			o.Trust.Trust(t)
 		}
-		o.HTTP = &http.Client{Transport: t, CheckRedirect: keepMethod}
+		o.HTTP = &http.Client{Transport: t, CheckRedirect: redirect.KeepMethod}
 	}
 	return &Client{o}
-}
-
-// maxRedirects is the limit of net/http.
-const maxRedirects = 10
-
-// keepMethod follows no redirect that changes the method: with 301 to 303 a POST would become a GET, and its
-// answer would be taken for an application.
-func keepMethod(next *http.Request, via []*http.Request) error {
-	if next.Method != via[0].Method || len(via) >= maxRedirects {
-		return http.ErrUseLastResponse
-	}
-	return nil
 }
 
 // PermissionSet returns the permission set of a name.

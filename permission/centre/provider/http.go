@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/redirect"
 )
 
 // maxResponseSize is the part of a response that is read, in bytes.
@@ -79,7 +80,7 @@ func (f Factory) newHTTP(p api.Provider) (Client, error) {
 }
 
 // client returns a client that dials only allowed addresses and follows
-// redirects only to the same host.
+// redirects only to the same host and with the same method.
 func (f Factory) client(host string) *http.Client {
 	return &http.Client{
 		Transport: sendOnce{&http.Transport{
@@ -90,7 +91,7 @@ func (f Factory) client(host string) *http.Client {
 			if r.URL.Host != host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
 				return fmt.Errorf("redirect to another host or scheme: %w", ErrNotAllowed)
 			}
-			return nil
+			return redirect.KeepMethod(r, via)
 		},
 	}
 }
