@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,8 +38,7 @@ const (
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
-	// requestTimeout limits one request to the configuration database, and the request for the
-	// UID of the cluster.
+	// requestTimeout limits the request for the UID of the cluster.
 	requestTimeout = 10 * time.Second
 )
 
@@ -81,7 +79,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 		Limit: share.Limiter,
 		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
 			func() podbreaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
-		Preparations: []server.Preparation{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: requestTimeout}}},
+		Preparations: []server.Preparation{server.NewCMDB(watch.Settings.Get)},
 		Clock:        clock.RealClock{},
 		Random:       rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
 		Meter: metrics.Meter(), Draining: ctx.Done(),

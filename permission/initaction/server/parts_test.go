@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestTheCMDBReceivesARecordWithItsOwnKeyForEachAddress(t *testing.T) {
 	}))
 	defer cmdb.Close()
 	url := ""
-	step := CMDB{Settings: func() settings.Settings { s := settings.Default(); s.CMDBURL = url; return s }, HTTP: cmdb.Client()}
+	step := NewCMDB(func() settings.Settings { s := settings.Default(); s.CMDBURL = url; return s })
 	pod := api.ApplicationRequest{Pod: "web", PodUID: "uid", PodIPs: []string{"10.0.0.1", "fd00::1"}}
 	if err := step.Run(t.Context(), pod); err != nil || len(got) > 0 {
 		t.Errorf("without a CMDB: %v %v", got, err)
@@ -49,6 +50,33 @@ func TestTheCMDBReceivesARecordWithItsOwnKeyForEachAddress(t *testing.T) {
 	status = http.StatusServiceUnavailable
 	if err := step.Run(t.Context(), pod); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestTheCMDBHasARecordOnlyIfARedirectKeepsTheMethod(t *testing.T) {
+	for status, wantErr := range map[int]string{
+		http.StatusMovedPermanently: "301", http.StatusFound: "302", http.StatusSeeOther: "303",
+		http.StatusTemporaryRedirect: "", http.StatusPermanentRedirect: "",
+	} {
+		var followed []string
+		cmdb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/elsewhere" {
+				http.Redirect(w, r, "/elsewhere", status)
+				return
+			}
+			var pod api.ApplicationRequest
+			_ = json.NewDecoder(r.Body).Decode(&pod)
+			followed = append(followed, r.Method+" "+pod.Pod)
+		}))
+		step := NewCMDB(func() settings.Settings { s := settings.Default(); s.CMDBURL = cmdb.URL; return s })
+		err := step.Run(t.Context(), api.ApplicationRequest{Pod: "web", PodIPs: []string{"10.0.0.1"}})
+		cmdb.Close()
+		if wantErr == "" && (err != nil || !slices.Equal(followed, []string{"PUT web"})) {
+			t.Errorf("%d: %v, %v", status, followed, err)
+		}
+		if wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr) || len(followed) > 0) {
+			t.Errorf("%d: %v, %v", status, followed, err)
+		}
 	}
 }
 

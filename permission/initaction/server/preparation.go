@@ -9,10 +9,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/redirect"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
+
+// cmdbTimeout limits one request to the configuration database.
+const cmdbTimeout = 10 * time.Second
 
 // Preparation runs before the permissions of a pod are requested. It may run several times
 // for one pod, so it must be idempotent.
@@ -30,18 +35,23 @@ type Preparation interface {
 //
 // It does nothing if no cmdb-url is configured.
 type CMDB struct {
-	Settings func() settings.Settings
-	HTTP     *http.Client
+	settings func() settings.Settings
+	http     *http.Client
 }
 
 var _ Preparation = CMDB{}
+
+// NewCMDB returns a CMDB with these settings.
+func NewCMDB(settings func() settings.Settings) CMDB {
+	return CMDB{settings: settings, http: &http.Client{Timeout: cmdbTimeout, CheckRedirect: redirect.KeepMethod}}
+}
 
 // Name implements Preparation.
 func (CMDB) Name() string { return "CMDB" }
 
 // Run implements Preparation.
 func (s CMDB) Run(ctx context.Context, pod api.ApplicationRequest) error {
-	base := s.Settings().CMDBURL
+	base := s.settings().CMDBURL
 	if base == "" {
 		return nil
 	}
@@ -64,7 +74,7 @@ func (s CMDB) put(ctx context.Context, address, key string, raw []byte) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", key)
-	res, err := s.HTTP.Do(req)
+	res, err := s.http.Do(req)
 	if err != nil {
 		var outer *url.Error
 		if errors.As(err, &outer) {
