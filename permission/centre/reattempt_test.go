@@ -1,7 +1,10 @@
 package centre
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,4 +105,45 @@ func TestANewAttemptAfterRevocationGrantsTheCurrentSet(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// The provider is down in the new attempt, so only the leaked grant has an id.
+func TestALeakIsRevokedByItsIDAfterANewAttemptThatFailed(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
+	var down atomic.Bool
+	revoked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case down.Load():
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		case r.Method == http.MethodDelete:
+			revoked <- r.URL.Path
+		default:
+			_, _ = io.WriteString(rw, `{"id": 17}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	w.register(func(p *api.Provider) {
+		p.Endpoint, p.Retry.MaxCalls = server.URL, 2
+		p.HTTP.Grant.Keep, p.HTTP.Revoke.Path = map[string]string{"id": "body.id"}, "/grants/${int(kept.id)}"
+	}, "web", "db")
+	a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+	down.Store(true)
+	w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+	w.waitForState(a.ID, api.Leaked)
+	eventually(t, 10*time.Second, "no revocation is being called", func() bool {
+		status, _ := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil)
+		return status == http.StatusAccepted
+	})
+	w.waitForState(a.ID, api.Failed)
+	w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+	leaked := w.waitForState(a.ID, api.Leaked)
+	if p := leaked.Permissions[0]; p.Reason != "ProviderError" {
+		t.Fatalf("the revocation is not sent: %+v", p)
+	}
+	down.Store(false)
+	w.waitForState(a.ID, api.Revoked)
+	if got := <-revoked; got != "/grants/17" {
+		t.Errorf("revoked %s", got)
+	}
 }

@@ -114,8 +114,9 @@ func (t *txn) requestRemaining(members []member) {
 func (t *txn) requestAll() {
 	for _, before := range t.grants {
 		g := t.toRequested(before)
-		// A new key, because this is a new request.
-		g.CallKey, g.Kept = "", nil
+		// A new key, because this is a new request. Kept stays: until the provider answers, it is what finds the
+		// leaked grant to revoke it.
+		g.CallKey = ""
 		g.KeysUsed++
 		g.Due, g.NextTry = time.Time{}, time.Time{}
 		t.writeGrant(before, g)
