@@ -35,7 +35,7 @@ type requestResult struct {
 
 // request creates an application unless it exists. Concurrent requests share a transaction.
 func (e *Engine) request(ctx context.Context, r api.ApplicationRequest, user string) (*request, error) {
-	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
+	r.PodIPs, r.NodeIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs))), slices.Compact(slices.Sorted(slices.Values(r.NodeIPs)))
 	q := &request{ApplicationRequest: r, ctx: ctx, id: ID(r), user: user}
 	for range maxRequestRounds {
 		if err := e.requests.Do(ctx, e.groupLimits(), q, e.processRequests); err != nil {

@@ -269,6 +269,28 @@ func TestANodeScopedGrantForMoreAddressesIsRevokedAfterTheLastPod(t *testing.T) 
 	}
 }
 
+// The first address is that of a provider that has one for each grant. A node may list its addresses in another order later.
+func TestACallHasEachAddressOnceInTheOrderOfText(t *testing.T) {
+	unordered, want := []string{"fd00::2", "10.0.0.9", "10.0.0.10", "10.0.0.9"}, []string{"10.0.0.10", "10.0.0.9", "fd00::2"}
+	for name, tc := range map[string]struct {
+		nodeScoped bool
+		request    api.ApplicationRequest
+	}{
+		"of a pod":  {false, api.ApplicationRequest{Cluster: "c1", PodUID: "a", PodIPs: unordered, Set: "web"}},
+		"of a node": {true, api.ApplicationRequest{Cluster: "c1", PodUID: "a", PodIPs: []string{"192.0.2.1"}, NodeIPs: unordered, Set: "web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.NodeScoped = tc.nodeScoped })
+			f.requestFor(tc.request)
+			f.run()
+			if diff := cmp.Diff(want, f.provider.ips); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // A call of a provider that is not node-scoped would have the address of the node as that of the pod.
 func TestANewAttemptOfAPodWithHostNetworkRequiresNodeScopedProviders(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)

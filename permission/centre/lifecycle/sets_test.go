@@ -27,9 +27,10 @@ type recordingProvider struct {
 	calls   []provider.Op
 	// exclusive says which of the calls are exclusive.
 	exclusive []bool
-	// parameters are those of the last call, grants the addresses with the module that the calls
+	// parameters and ips are those of the last call, grants the addresses with the module that the calls
 	// have granted and not revoked.
 	parameters map[string]string
+	ips        []string
 	grants     map[string]bool
 	// during is called in each call, and before, if set, before each step starts.
 	during, before func()
@@ -44,7 +45,7 @@ func (p *recordingProvider) Client(api.Provider) (provider.Client, error) {
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)
-	p.parameters = c.Parameters
+	p.parameters, p.ips = c.Parameters, c.IPs
 	for _, ip := range c.IPs {
 		p.grants[ip+" "+c.Parameters["module"]] = c.Op != provider.Revoke
 	}
