@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -145,5 +146,49 @@ func TestALeakIsRevokedByItsIDAfterANewAttemptThatFailed(t *testing.T) {
 	w.waitForState(a.ID, api.Revoked)
 	if got := <-revoked; got != "/grants/17" {
 		t.Errorf("revoked %s", got)
+	}
+}
+
+// A provider may be deleted when nothing is granted by it. Nothing would call it in a new attempt.
+func TestANewAttemptWithADeletedProviderIsRejected(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wrong string
+		state api.State
+	}{
+		"after a denial":                     {"true", api.Denied},
+		"after a leak of another permission": {"false", api.Leaked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
+			w.register(nil, "web", "db")
+			other := double.Registration("other", w.providerURL, "platform")
+			other.CanRevoke = false
+			w.mustDo(adminToken, "POST", "/v1/providers", other, nil)
+			w.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: "cache", Owner: "team-a"}, Provider: "other",
+				Parameters: map[string]string{"name": "cache"}}, nil)
+			w.mustDo(ownerToken, "PUT", "/v1/permissions/db", api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: "double",
+				Parameters: map[string]string{"name": "db", "wrong": tc.wrong}}, nil, "If-Match", `"1"`)
+			set := api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"db", "cache"}, Pods: []api.PodPattern{{Namespace: "*"}}}
+			w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"1"`)
+			id := w.request(podRequest(1, "web")).ID
+			if tc.state == api.Leaked {
+				w.waitForState(id, api.Granted)
+				w.mustDo(serverToken, "POST", "/v1/applications/"+id+"/revoke", nil, nil)
+			}
+			w.waitForState(id, tc.state)
+			set.Permissions = []string{"cache"}
+			w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"2"`)
+			w.mustDo(ownerToken, "DELETE", "/v1/permissions/db", nil, nil, "If-Match", `"2"`)
+			w.mustDo(adminToken, "DELETE", "/v1/providers/double", nil, nil, "If-Match", `"1"`)
+			status, problem := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil)
+			if status != http.StatusNotFound || problem.Field != "set" || !strings.Contains(problem.Message, "delete the pod") {
+				t.Errorf("request: %d %+v", status, problem)
+			}
+			var a api.Application
+			w.mustDo(serverToken, "GET", "/v1/applications/"+id, nil, &a)
+			if a.State != tc.state || a.Attempt != 1 {
+				t.Errorf("the application is %s in attempt %d: %s", a.State, a.Attempt, a.Message)
+			}
+		})
 	}
 }

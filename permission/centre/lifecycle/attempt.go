@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -74,20 +76,24 @@ func callInProgress(grants []store.Grant) bool {
 func (t *txn) beginAttempt(scope AttemptScope, members []member) error {
 	t.app.Attempt++
 	t.app.RevokeRequested, t.app.AttemptBegan = false, t.now
+	var err error
 	switch scope {
 	case AttemptRemaining:
-		t.requestRemaining(members)
+		err = t.requestRemaining(members)
 	case AttemptAll:
-		t.requestAll()
+		err = t.requestAll()
 	case AttemptCurrentSet:
 		t.requestCurrentSet(members)
 	case AttemptNone, AttemptRejected:
-		return errUnchanged
+		err = errUnchanged
+	}
+	if err != nil {
+		return err
 	}
 	return t.advance()
 }
 
-func (t *txn) requestRemaining(members []member) {
+func (t *txn) requestRemaining(members []member) error {
 	byName := map[string]member{}
 	for _, m := range members {
 		byName[m.permission.Name] = m
@@ -107,20 +113,40 @@ func (t *txn) requestRemaining(members []member) {
 			// The provider may be another one, or have become node-scoped while nothing was granted.
 			t.changes.ReplaceGrantIPs(g, grantIPs(t.app.Request, m.provider))
 		}
-		t.writeGrant(before, t.toRequested(g))
+		if err := t.requestAgain(before, g); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (t *txn) requestAll() {
+func (t *txn) requestAll() error {
 	for _, before := range t.grants {
-		g := t.toRequested(before)
+		g := before
 		// A new key, because this is a new request. Kept stays: until the provider answers, it is what finds the
 		// leaked grant to revoke it.
 		g.CallKey = ""
 		g.KeysUsed++
 		g.Due, g.NextTry = time.Time{}, time.Time{}
-		t.writeGrant(before, g)
+		if err := t.requestAgain(before, g); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// requestAgain requests a grant of an earlier attempt. A provider that had granted nothing may be deleted, and
+// without it the step would never run.
+func (t *txn) requestAgain(before, g store.Grant) error {
+	_, err := object[api.Provider](t.objects, store.KindProvider, g.Provider)
+	if errors.Is(err, store.ErrNotFound) {
+		return NotRegistered{fmt.Sprintf("provider %s, from which the pod requested permission %s, is deleted; delete the pod: a new pod requests the current set %s",
+			g.Provider, g.Permission, t.app.Request.Set)}
+	} else if err != nil {
+		return err
+	}
+	t.writeGrant(before, t.toRequested(g))
+	return nil
 }
 
 func (t *txn) requestCurrentSet(members []member) {
