@@ -114,6 +114,7 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		"set of other pods":     {http.StatusForbidden, `{"reason":"Forbidden","message":"permission set web does not allow the pod","field":"set"}`, false, true, false, 0, "permission set web does not allow the pod"},
 		"user without a right":  {http.StatusForbidden, `{"reason":"Forbidden","message":"the user is not listed under cluster c1"}`, false, false, false, 0, "not listed"},
 		"invalid request":       {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, false, true, false, 0, "BadRequest: no"},
+		"node without address":  {http.StatusBadRequest, `{"reason":"BadRequest","message":"nodeIPs: required","field":"nodeIPs"}`, false, false, false, 0, "nodeIPs: required"},
 		"400 of a TLS server":   {http.StatusBadRequest, "Client sent an HTTP request to an HTTPS server.", false, false, false, 0, "400"},
 		"redirect":              {http.StatusMovedPermanently, `{"items":[]}`, false, false, false, 0, "301"},
 		"revoking":              {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, false, true, 0, "Revoking"},

@@ -50,7 +50,8 @@ func IsConflict(err error) bool {
 
 // IsPermanent reports whether the same request would fail again until a person changes
 // the pod or the permission set: the request is invalid, or the set does not exist or
-// does not allow the pod. Any other 403 or 404 is an error of the configuration: the user
+// does not allow the pod. The addresses of its node are not those of the pod: a new node may
+// get them later. Any other 403 or 404 is an error of the configuration: the user
 // of the client has no right, or the URL is not that of a centre. A 400 or 422 without the
 // reason of the centre is that of a proxy, or of another server.
 func IsPermanent(err error) bool {
@@ -60,7 +61,7 @@ func IsPermanent(err error) bool {
 	}
 	switch status.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return status.Detail.Reason != ""
+		return status.Detail.Reason != "" && status.Detail.Field != "nodeIPs"
 	case http.StatusForbidden, http.StatusNotFound:
 		return status.Detail.Field == "set"
 	}

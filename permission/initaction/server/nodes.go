@@ -18,6 +18,10 @@ import (
 // has others: see nodeCache.get.
 const nodeTTL = 5 * time.Minute
 
+// unaddressedNodeTTL is nodeTTL of a node without addresses: a cloud controller adds those of a new node while pods
+// run on it.
+const unaddressedNodeTTL = 10 * time.Second
+
 // nodeCache reads the addresses of nodes, for node-scoped providers and for pods
 // with hostNetwork.
 type nodeCache struct {
@@ -66,6 +70,10 @@ func (n *nodeCache) get(ctx context.Context, name, hostIP string) (node, error) 
 			result.gateways = append(result.gateways, network.Masked().Addr().Next().String())
 		}
 	}
-	n.cache.Set(name, result, nodeTTL)
+	ttl := nodeTTL
+	if len(result.addresses) == 0 {
+		ttl = unaddressedNodeTTL
+	}
+	n.cache.Set(name, result, ttl)
 	return result, nil
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 	clocktest "k8s.io/utils/clock/testing"
 
@@ -221,6 +222,53 @@ func TestThePodOfARecreatedNodeRequestsPermissionsForItsAddress(t *testing.T) {
 	expect("without-host-ip", "192.0.2.2", 1)
 	addPod("external", "203.0.113.1") // the address of its node has another type
 	expect("external", "192.0.2.2", 2)
+}
+
+// A cloud controller adds the addresses of a new node after pods run on it.
+func TestAPodOfANodeWithoutAddressIsNotDenied(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(r api.ApplicationRequest, _ int) (api.State, error) {
+		if len(r.NodeIPs) == 0 {
+			return "", &centreclient.StatusError{Status: http.StatusBadRequest, Detail: api.Error{Reason: "BadRequest", Field: "nodeIPs",
+				Message: "nodeIPs: required: provider nodes of permission orders-db is nodeScoped"}}
+		}
+		return api.Granted, nil
+	}
+	setAddresses := func(addresses ...corev1.NodeAddress) {
+		node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Addresses = addresses
+		if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setAddresses()
+	for range 3 {
+		if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "nodeIPs: required") {
+			t.Fatalf("%+v", a)
+		}
+	}
+	setAddresses(corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.1"})
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("with an address: %+v", a)
+	}
+}
+
+// The node is not read for each of its pods.
+func TestTheAddressesOfANodeWithoutOneAreCachedShortly(t *testing.T) {
+	kube := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
+	now := clocktest.NewFakeClock(time.Now())
+	nodes := newNodes(kube, now)
+	for _, wantReads := range []int{1, 1, 2} {
+		if wantReads == 2 {
+			now.Step(unaddressedNodeTTL)
+		}
+		if _, err := nodes.get(t.Context(), "node", ""); err != nil || len(kube.Actions()) != wantReads {
+			t.Errorf("%d reads, want %d, %v", len(kube.Actions()), wantReads, err)
+		}
+	}
 }
 
 func asJSON(t *testing.T, v any) string {
