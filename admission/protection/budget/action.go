@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -20,6 +21,8 @@ type Action struct {
 	Subject string
 	// Controller is the name of the controller that the request deletes; empty if it is about a pod.
 	Controller string
+	// Selector selects Pods, if the request deletes a controller.
+	Selector labels.Selector
 	// Orphaning is the UID of Controller if its deletion orphans what it owns. Then the request is
 	// charged only for pods that are not below the target of a budget afterwards.
 	Orphaning types.UID
@@ -55,11 +58,11 @@ func ofUpdate(before, after *corev1.Pod) *Action {
 	return a
 }
 
-// controllerOf returns the reference of the pod to its controller; empty if the pod has none. All
+// controllerOf returns the reference of a pod, or another object, to its controller; empty if it has none. All
 // fields count: with another name or kind, the controller would not be found, and its pods may
 // be deleted.
-func controllerOf(p *corev1.Pod) metav1.OwnerReference {
-	ref := metav1.GetControllerOfNoCopy(p)
+func controllerOf(o metav1.Object) metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(o)
 	if ref == nil {
 		return metav1.OwnerReference{}
 	}

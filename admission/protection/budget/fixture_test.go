@@ -69,6 +69,7 @@ func (c chains) Chain(_ context.Context, _ string, refs []metav1.OwnerReference,
 type fixture struct {
 	guard  Guard
 	client *fake.Clientset
+	kube   *kubefake.Clientset
 	events *record.FakeRecorder
 }
 
@@ -101,6 +102,7 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 	}
 	fakestore.CompareAndSwap(fx.client, "podunavailablebudgets")
 	kube := kubefake.NewClientset(objects...)
+	fx.kube = kube
 	lister, client := listers.NewPodUnavailableBudgetLister(index), fx.client.PolicyV1alpha1()
 	reliance := NewChargeReferences()
 	fx.guard = Guard{

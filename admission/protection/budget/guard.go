@@ -100,6 +100,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	if err != nil {
 		return undecided(nil, err), Charges{}
 	}
+	g.Owners = newRequestOwners(g.Owners)
 	action, err := reader{g.Pods, g.Owners}.read(ctx, req)
 	if err != nil {
 		return undecided(nil, err), Charges{}

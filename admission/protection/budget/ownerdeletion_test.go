@@ -227,3 +227,22 @@ func TestAnOrphaningDeletionIsChargedForThePodsThatLeaveATarget(t *testing.T) {
 		})
 	}
 }
+
+// One read for each pod would take longer than the time for a refund.
+func TestARefundForManyPodsReadsThemOnce(t *testing.T) {
+	const pods = 50
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", pods, nil), newBudget("b", pods-1, nil)}, podsOf(pods, nil)...)
+	if a := fx.ask(t, ofReplicaSet(t)); a.Response.Allowed {
+		t.Fatalf("allowed: %s", a.Decision)
+	}
+	fx.untilRefunded(t, "a")
+	reads := 0
+	for _, a := range fx.kube.Actions() {
+		if a.GetResource().Resource == "pods" {
+			reads++
+		}
+	}
+	if reads != 2 {
+		t.Errorf("%d reads, want one for the request and one for the refund", reads)
+	}
+}

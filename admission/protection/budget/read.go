@@ -16,18 +16,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
-
-// Owners reads the controllers above an object.
-type Owners interface {
-	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
-	// SelectorOf returns which pods the nearest controller selects.
-	SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
-	// RevisionsWithTraffic returns the Revisions of a Knative Service that get requests.
-	RevisionsWithTraffic(ctx context.Context, namespace, service string, live bool) ([]string, error)
-}
 
 // reader finds the pods that a request makes unavailable.
 type reader struct {
@@ -116,8 +106,13 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 	return a, nil
 }
 
-// revisionLabel is the label of Serving with the Revision of a pod.
-const revisionLabel = "serving.knative.dev/revision"
+// Labels of Serving.
+const (
+	// revisionLabel has the Revision of a pod.
+	revisionLabel = "serving.knative.dev/revision"
+	// serviceLabel has the Knative Service of a pod.
+	serviceLabel = "serving.knative.dev/service"
+)
 
 // ofOwner returns the Action of the deletion of a controller. The deletion of the
 // topmost controller is no disruption: somebody wants the application to end. Any other
@@ -146,7 +141,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
 	}
-	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name}
+	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name, Selector: selector}
 	if orphans(req, deleted) {
 		a.Orphaning = deleted.UID
 	}

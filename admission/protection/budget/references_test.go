@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -140,17 +141,27 @@ func (fx *fixture) settled(t *testing.T) {
 // A deletion that another replica allowed with the same charge may have taken effect
 // before the refund.
 func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
-	going := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
-	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, going)
-	a := evaluation{Guard: fx.guard}
-	c := budget.Request{Operation: v1alpha1.OperationDelete, Pods: []budget.Pod{{Name: "web-1-a", UID: "uid-a"}, {Name: "gone", UID: "uid-gone"}}}
-	if left := a.unaffectedPods(t.Context(), budgetRequest{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 0 {
-		t.Errorf("refunded: %v", left)
-	}
-	alive := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-	a = evaluation{Guard: alive.guard}
-	if left := a.unaffectedPods(t.Context(), budgetRequest{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 1 {
-		t.Errorf("refunded: %v", left)
+	terminating := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
+	one := []budget.Pod{{Name: "web-1-a", UID: "uid-a"}}
+	some := append(one, budget.Pod{Name: "gone", UID: "uid-gone"})
+	for name, tc := range map[string]struct {
+		now  *corev1.Pod
+		of   []budget.Pod
+		want int
+	}{
+		"terminating":                   {terminating, one, 0},
+		"running":                       {newPod(nil), one, 1},
+		"replaced":                      {newPod(func(p *corev1.Pod) { p.UID = "uid-next" }), one, 0},
+		"one terminating, one deleted":  {terminating, some, 0},
+		"one running, one deleted":      {newPod(nil), some, 1},
+		"one replaced, another deleted": {newPod(func(p *corev1.Pod) { p.UID = "uid-next" }), some, 0},
+	} {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, tc.now)
+		e := evaluation{Guard: fx.guard, action: &Action{Selector: labels.Everything()}}
+		c := budget.Request{Operation: v1alpha1.OperationDelete, Pods: tc.of}
+		if left := e.unaffectedPods(t.Context(), budgetRequest{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != tc.want {
+			t.Errorf("%s: refunded: %v", name, left)
+		}
 	}
 }
 

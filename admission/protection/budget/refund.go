@@ -5,9 +5,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -101,8 +103,32 @@ func (e *evaluation) refund(ctx context.Context, r budgetRequest) {
 // allowed a request with the same charge. It also omits pods that cannot be read. The
 // controller handles their charges.
 func (e *evaluation) unaffectedPods(ctx context.Context, r budgetRequest) []budget.Pod {
-	return slices.DeleteFunc(slices.Clone(r.Pods), func(p budget.Pod) bool {
-		now, err := e.Pods.Pods(r.key.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		return err != nil || now.UID != p.UID || now.DeletionTimestamp != nil
-	})
+	now, err := e.podsNow(ctx, r)
+	if err != nil {
+		return nil
+	}
+	running := sets.New[types.UID]()
+	for _, p := range now {
+		if p.DeletionTimestamp == nil {
+			running.Insert(p.UID)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(r.Pods), func(p budget.Pod) bool { return !running.Has(p.UID) })
+}
+
+// podsNow reads the pods of a request, many of one controller at once.
+func (e *evaluation) podsNow(ctx context.Context, r budgetRequest) ([]corev1.Pod, error) {
+	pods := e.Pods.Pods(r.key.Namespace)
+	if len(r.Pods) == 1 {
+		p, err := pods.Get(ctx, r.Pods[0].Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return []corev1.Pod{*p}, nil
+	}
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: e.action.Selector.String()})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }

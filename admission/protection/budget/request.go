@@ -78,14 +78,15 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 
 // covers decides whether the budget covers a pod with these owners. A pod of a Knative Service
 // that is not covered is deleted at no charge, so cached traffic does not suffice for that: its
-// Revision may have got traffic since.
+// Revision may have got traffic since. It suffices if the pod is labelled with another Service.
 func (e *evaluation) covers(ctx context.Context, scope budget.Scope, p *corev1.Pod, chain budget.Chain, live bool) (bool, error) {
 	service, ok := scope.KnativeService()
 	if _, below := chain.Revision(); !ok || !below {
 		return scope.Covers(p, chain), nil
 	}
 	withTraffic, err := e.Owners.RevisionsWithTraffic(ctx, p.Namespace, service, live)
-	if err == nil && !live && !scope.WithTraffic(withTraffic).Covers(p, chain) {
+	label, labelled := p.Labels[serviceLabel]
+	if err == nil && !live && (!labelled || label == service) && !scope.WithTraffic(withTraffic).Covers(p, chain) {
 		withTraffic, err = e.Owners.RevisionsWithTraffic(ctx, p.Namespace, service, true)
 	}
 	return err == nil && scope.WithTraffic(withTraffic).Covers(p, chain), err
