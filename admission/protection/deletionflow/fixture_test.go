@@ -58,8 +58,8 @@ type fixture struct {
 	events *record.FakeRecorder
 	clock  *skewedClock
 	pdbs   *blocking
-	// namespaces is the cache of namespaces.
-	namespaces cache.Indexer
+	// flows and namespaces are caches.
+	flows, namespaces cache.Indexer
 }
 
 // newFixture returns a fixture with these objects. The caches are not updated.
@@ -68,16 +68,16 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	fx := &fixture{
 		events: record.NewFakeRecorder(1000), pdbs: &blocking{},
 		clock:      &skewedClock{FakePassiveClock: testingclock.NewFakePassiveClock(zero)},
+		flows:      cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 		namespaces: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 	}
-	flows := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	var ours, theirs []runtime.Object
 	for _, o := range objects {
 		var err error
 		switch o := o.(type) {
 		case *v1alpha1.PodDeletionFlowControl:
 			ours = append(ours, o)
-			err = flows.Add(o)
+			err = fx.flows.Add(o)
 		case *corev1.Namespace:
 			err = fx.namespaces.Add(o)
 		default:
@@ -89,7 +89,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	}
 	fx.kube, fx.client = kubefake.NewClientset(theirs...), fake.NewSimpleClientset(ours...)
 	fakestore.CompareAndSwap(fx.client, "poddeletionflowcontrols")
-	lister, client := listers.NewPodDeletionFlowControlLister(flows), fx.client.PolicyV1alpha1()
+	lister, client := listers.NewPodDeletionFlowControlLister(fx.flows), fx.client.PolicyV1alpha1()
 	fx.guard = Guard{
 		FlowControls: lister, Pods: fx.kube.CoreV1(), Objects: metadataOf(t, theirs...), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
 		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Clock: fx.clock, Recorder: fx.events,
@@ -116,6 +116,20 @@ func metadataOf(t testing.TB, objects ...runtime.Object) metadata.Interface {
 func (fx *fixture) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
 	t.Helper()
 	return fx.guard.Admit(t.Context(), req)
+}
+
+// updateCache updates the cache of flow controls.
+func (fx *fixture) updateCache(t *testing.T) {
+	t.Helper()
+	list, err := fx.client.PolicyV1alpha1().PodDeletionFlowControls().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if err := fx.flows.Update(&list.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // counted is how many deletions a flow control has counted.

@@ -1,6 +1,7 @@
 package deletionflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,15 +104,21 @@ func (g Guard) LikelyDenies(req *admissionv1.AdmissionRequest) bool {
 	// with an empty pod instead.
 	some := deletionflow.Request{Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{{}}, Eviction: req.SubResource == "eviction"}
 	return slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool {
-		n, _ := deletionflow.Count(&f.Spec, some)
-		return n > 0 && !f.Spec.Shadow && deletionflow.BreakerOf(f, g.Clock.Now(), deletionwindow.DefaultSkew).Open
+		return g.likelyDenies(f, some)
 	})
+}
+
+// likelyDenies decides a dry run of the request on the cached flow control.
+func (g Guard) likelyDenies(f *v1alpha1.PodDeletionFlowControl, r deletionflow.Request) bool {
+	r.DryRun = true
+	decisions, _ := deletionflow.Decide(f, []deletionflow.Request{r}, g.Clock.Now(), deletionwindow.DefaultSkew)
+	return !decisions[0].Allowed
 }
 
 // decide applies one flow control after the other. The first that denies decides; the
 // counts of those before it are kept.
 func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
-	matching, why := applicable(a, flows)
+	matching, why := g.applicable(a, flows)
 	if len(matching) == 0 {
 		return admission.Allow(why)
 	}
@@ -145,9 +152,10 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 	return answer
 }
 
-// applicable returns the flow controls that count the request, in a fixed order, or
-// why none does. The decision is repeated on the committed state.
-func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
+// applicable returns the flow controls that count the request, or why none does. The decision is
+// repeated on the committed state. Those that likely deny come first, so that the others do not count
+// what these deny, and those in shadow mode last, so that they count only what the others allowed.
+func (g Guard) applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
 		n, notCounted := deletionflow.Count(&f.Spec, a.Request)
 		if n > 0 {
@@ -156,16 +164,17 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching 
 			why = notCounted
 		}
 	}
-	// Flow controls in shadow mode come last, so that they count only what the others
-	// allowed.
-	slices.SortFunc(matching, func(x, y *v1alpha1.PodDeletionFlowControl) int {
-		if x.Spec.Shadow != y.Spec.Shadow {
-			if x.Spec.Shadow {
-				return 1
-			}
-			return -1
+	ranks := map[string]int{}
+	for _, f := range matching {
+		switch {
+		case f.Spec.Shadow:
+			ranks[f.Name] = 1
+		case len(matching) > 1 && g.likelyDenies(f, a.Request):
+			ranks[f.Name] = -1
 		}
-		return strings.Compare(x.Name, y.Name)
+	}
+	slices.SortFunc(matching, func(x, y *v1alpha1.PodDeletionFlowControl) int {
+		return cmp.Or(cmp.Compare(ranks[x.Name], ranks[y.Name]), strings.Compare(x.Name, y.Name))
 	})
 	return matching, why
 }

@@ -228,6 +228,42 @@ func TestEveryApplicableFlowControlHasToAllow(t *testing.T) {
 	}
 }
 
+// Otherwise the limit of one team would use up that of the cluster.
+func TestWhatOneFlowControlDeniesIsNotCountedByAnother(t *testing.T) {
+	shop := newNamespace(nil)
+	for name, tc := range map[string]struct {
+		limit   int64
+		shadow  bool
+		req     *admissionv1.AdmissionRequest
+		allowed bool
+		// wide is how many deletions a-wide counts in addition to the first.
+		wide int64
+	}{
+		"a pod beyond the limit":               {1, false, deletion(t, newPod("b", nil)), false, 0},
+		"a pod within the limit":               {2, false, deletion(t, newPod("b", nil)), true, 1},
+		"a repeated deletion at the limit":     {1, false, deletion(t, newPod("a", nil)), true, 0},
+		"a pod beyond the limit in shadow":     {1, true, deletion(t, newPod("b", nil)), true, 1},
+		"a namespace that exceeds the limit":   {2, false, ofNamespace(t, shop), false, 0},
+		"a namespace that is within a limit":   {3, false, ofNamespace(t, shop), true, 2},
+		"a namespace beyond the limit, shadow": {2, true, ofNamespace(t, shop), true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			strict := newFlow("b-strict", tc.limit, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = tc.shadow })
+			fx := newFixture(t, newFlow("a-wide", 9, nil), strict, shop, newPod("c", nil), newPod("d", nil))
+			if a := fx.ask(t, deletion(t, newPod("a", nil))); !a.Response.Allowed {
+				t.Fatalf("%+v", a.Response.Result)
+			}
+			fx.updateCache(t)
+			if a := fx.ask(t, tc.req); a.Response.Allowed != tc.allowed {
+				t.Errorf("%+v", a.Response)
+			}
+			if n := fx.counted(t, "a-wide"); n != 1+tc.wide {
+				t.Errorf("a-wide counted %d", n)
+			}
+		})
+	}
+}
+
 func TestCountedDeletionsAreAttributed(t *testing.T) {
 	fx := newFixture(t, newFlow("cluster", 9, nil), newNamespace(nil))
 	fx.ask(t, deletion(t, newPod("a", nil)))
