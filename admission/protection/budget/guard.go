@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -108,7 +109,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	if action == nil {
 		return admission.Allow(DecisionNotCharged), Charges{}
 	}
-	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(budgets, inOrder)
 	e := &evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
 	return e.evaluateAll(ctx, budgets), Charges{e}
 }
@@ -116,6 +117,24 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 // terminating reports whether a budget was deleted, and remains because of a finalizer. Its deletion
 // raises its generation, and the controller does not compute it anymore.
 func terminating(b *v1alpha1.PodUnavailableBudget) bool { return b.DeletionTimestamp != nil }
+
+// inOrder compares two budgets of a namespace. Those that likely deny come first, so that nothing is charged
+// to the others: a charge denies other requests until it is refunded and the controller has computed the
+// budget. Those in shadow mode come last.
+func inOrder(a, b *v1alpha1.PodUnavailableBudget) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+}
+
+func rank(b *v1alpha1.PodUnavailableBudget) int {
+	switch {
+	case b.Spec.Shadow:
+		return 1
+	case b.Status.UnavailableAllowed <= 0, b.Status.ObservedGeneration != b.Generation:
+		return -1
+	default:
+		return 0
+	}
+}
 
 // evaluation is the evaluation of one request by the budgets of its namespace.
 type evaluation struct {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
@@ -346,11 +347,60 @@ func TestShadowModeAllowsAndWarns(t *testing.T) {
 }
 
 func TestAChargeIsRefundedWhenAnotherBudgetDenies(t *testing.T) {
-	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 0, nil)}, newPod(nil))
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 1, nil)}, newPod(nil))
+	fx.useUp(t, "b")
 	if fx.ask(t, deletion(t, newPod(nil))).Response.Allowed {
 		t.Fatal("allowed")
 	}
+	if fx.writes("a") == 0 {
+		t.Error("a was not charged")
+	}
 	fx.untilRefunded(t, "a")
+}
+
+// A charge would deny other requests until it is refunded and the controller has computed the budget.
+func TestNothingIsChargedForARequestThatAnotherBudgetLikelyDenies(t *testing.T) {
+	inShadow := func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = true }
+	for name, tc := range map[string]struct {
+		a, b func(*v1alpha1.PodUnavailableBudget)
+	}{
+		"it allows nothing":           {nil, func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 0 }},
+		"it is not synced":            {nil, func(b *v1alpha1.PodUnavailableBudget) { b.Status.ObservedGeneration = 0 }},
+		"the other is in shadow mode": {inShadow, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, tc.a), newBudget("b", 1, tc.b)}, newPod(nil))
+			if tc.b == nil {
+				fx.useUp(t, "b")
+			}
+			a := fx.ask(t, deletion(t, newPod(nil)))
+			if a.Response.Allowed || a.Response.Result.Details.Name != "b" {
+				t.Errorf("%+v", a)
+			}
+			if n := fx.writes("a"); n != 0 {
+				t.Errorf("%d writes of a", n)
+			}
+		})
+	}
+}
+
+// useUp leaves nothing allowed by a budget. The cache does not show it yet.
+func (fx *fixture) useUp(t *testing.T, name string) {
+	t.Helper()
+	now := newBudget(name, 0, func(b *v1alpha1.PodUnavailableBudget) { b.ResourceVersion = "2" })
+	if err := fx.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), now, "ns"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writes returns how often the status of a budget was written.
+func (fx *fixture) writes(name string) (n int) {
+	for _, a := range fx.client.Actions() {
+		if w, ok := a.(clienttesting.UpdateAction); ok && w.GetObject().(*v1alpha1.PodUnavailableBudget).Name == name {
+			n++
+		}
+	}
+	return n
 }
 
 // untilRefunded waits until nothing is charged. The controller then computes again what
