@@ -18,6 +18,8 @@ import (
 type Selection struct {
 	// Selector is nil if it cannot be read, and matches everything if the controller has none.
 	Selector labels.Selector
+	// Unknown says why Selector is nil; empty if the controller is not found.
+	Unknown string
 	// TerminatingOrGone reports whether the controller is terminating or not found.
 	TerminatingOrGone bool
 }
@@ -38,8 +40,10 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 
 func (f *Finder) mappedSelection(ctx context.Context, namespace string, kind schema.GroupVersionKind, ref *metav1.OwnerReference) (Selection, error) {
 	mapping, ok, err := f.kinds.mapping(kind)
-	if err != nil || !ok {
+	if err != nil {
 		return Selection{}, err
+	} else if !ok {
+		return unknown(ref, "the API server does not serve the kind"), nil
 	}
 	if !mapping.namespaced {
 		namespace = ""
@@ -67,13 +71,27 @@ func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionReso
 	o, err := f.objects.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsForbidden(err):
-		return Selection{}, nil
+		return unknown(&ref, Forbidden(resource.Resource, resource.Group)), nil
 	case apidiscovery.IsObjectNotFound(err):
 		return Selection{TerminatingOrGone: true}, nil
 	case err != nil:
 		return Selection{}, err
 	}
-	return Selection{Selector: parseSelector(o), TerminatingOrGone: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
+	s := Selection{Selector: parseSelector(o)}
+	if s.Selector == nil {
+		s = unknown(&ref, "it is no label selector")
+	}
+	s.TerminatingOrGone = o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil
+	return s, nil
+}
+
+func unknown(ref *metav1.OwnerReference, why string) Selection {
+	return Selection{Unknown: fmt.Sprintf("the selector of %s %s is unknown: %s", ref.Kind, ref.Name, why)}
+}
+
+// Forbidden says how to permit the read of an owner.
+func Forbidden(resource, group string) string {
+	return fmt.Sprintf("reading it is forbidden: permit get on %s of group %q with a ClusterRole that has the label breakwater.dev/owners=true", resource, group)
 }
 
 // parseSelector parses spec.selector; nil if it is invalid. A controller without one does not

@@ -2,6 +2,7 @@ package ownerchain
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +58,9 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 	fleet := controller("example.com/v1", "Fleet", "web", byLabel)
 	fleet.SetNamespace("")
 	for _, tc := range []struct {
-		name      string
+		name string
+		// unknown is part of the reason why the selector is unknown.
+		unknown   string
 		refs      []metav1.OwnerReference
 		there     []runtime.Object
 		forbidden bool
@@ -79,14 +82,17 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 		{name: "a replaced owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{another}, matches: labels.Set{"app": "web"}, gone: true},
 		{name: "a deleted owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), gone: true},
 		{name: "no owner", gone: true},
-		{name: "an owner without read permission", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true},
-		{name: "an unknown kind", refs: refTo("nowhere/v1", "Thing", "web")},
+		{name: "an owner without read permission", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true,
+			unknown: `the selector of ReplicaSet web-1 is unknown: reading it is forbidden: permit get on replicasets of group "apps"`},
+		{name: "an unknown kind", refs: refTo("nowhere/v1", "Thing", "web"),
+			unknown: "the selector of Thing web is unknown: the API server does not serve the kind"},
 		{name: "no selector", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"), matches: labels.Set{"app": "web"}, all: true,
 			there: []runtime.Object{selectorless}},
 		{name: "a selector of another type", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"),
-			there: []runtime.Object{ofType}},
+			there: []runtime.Object{ofType}, unknown: "the selector of CloneSet web is unknown: it is no label selector"},
 		{name: "an invalid selector", refs: refTo("apps/v1", "ReplicaSet", "web-1"),
-			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", map[string]any{"matchLabels": "web"})}},
+			there:   []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", map[string]any{"matchLabels": "web"})},
+			unknown: "the selector of ReplicaSet web-1 is unknown: it is no label selector"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), tc.there...)
@@ -102,6 +108,9 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 			}
 			if got.TerminatingOrGone != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
 				t.Fatalf("%+v", got)
+			}
+			if (got.Unknown != "") != (got.Selector == nil && !got.TerminatingOrGone) || !strings.HasPrefix(got.Unknown, tc.unknown) {
+				t.Errorf("unknown because %q", got.Unknown)
 			}
 			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"}) != tc.all) {
 				t.Errorf("selector is %s", got.Selector)

@@ -50,8 +50,9 @@ const (
 
 // denial returns the answer that denies a request. It has no Retry-After, because
 // client-go would block the worker of a controller for that time. An eviction gets
-// TooManyRequests, on which kubectl drain waits and retries.
-func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admission.Answer {
+// TooManyRequests, on which kubectl drain waits and retries. unknownSelector says why the pod may leave
+// the budget; empty if it leaves, or stays.
+func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision, unknownSelector string) admission.Answer {
 	state := fmt.Sprintf("%d of %d pods are available, and %d must be available", d.Current, d.Total, d.Desired)
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
@@ -60,9 +61,13 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admi
 	if !allAvailable { // else no pod is left that could become Ready
 		wait = fmt.Sprintf("wait until more pods are Ready (kubectl -n %s get pub %s); or ", b.Namespace, b.Name)
 	}
-	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request %s, and the budget allows %d now (%s). "+
+	leaves := ""
+	if unknownSelector != "" {
+		leaves = "Any change of the pod's labels or controller counts as leaving the budget, because " + unknownSelector + ". "
+	}
+	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request %s, and the budget allows %d now (%s). %s"+
 		"Ways out: %s%s; or set spec.shadow of the budget to true, which only reports",
-		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, wait, remedyOf(b))
+		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, leaves, wait, remedyOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
 	}))

@@ -146,6 +146,9 @@ type evaluation struct {
 	admissionID uint64
 	// charged are the requests to budgets that were charged so far.
 	charged []budgetRequest
+	// unknownSelector says why a pod may leave the budget that was asked last, if its controller's selector is
+	// unknown.
+	unknownSelector string
 	// decision and warnings are part of the answer, if no budget denies.
 	decision string
 	warnings []string
@@ -266,7 +269,7 @@ func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 	if again == nil {
 		return nil
 	}
-	return ptr.To(denial(e.action, b, decision))
+	return ptr.To(denial(e.action, b, decision, e.unknownSelector))
 }
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.

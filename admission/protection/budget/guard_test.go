@@ -177,7 +177,7 @@ func TestADenialSaysWhatTheRequestMakesUnavailable(t *testing.T) {
 		t.Errorf("allowed %v: %s", a.Response.Allowed, a.Response.Result)
 	}
 	for needed, want := range map[int32]string{1: "makes 1 available pod unavailable", 2: "makes 2 available pods unavailable"} {
-		got := denial(&Action{}, b, budget.Decision{Needed: needed}).Response.Result.Message
+		got := denial(&Action{}, b, budget.Decision{Needed: needed}, "").Response.Result.Message
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing: %s", want, got)
 		}
@@ -194,7 +194,7 @@ func TestADenialSaysToWaitOnlyIfPodsAreNotAvailable(t *testing.T) {
 		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := denial(&Action{}, newBudget("web", 0, func(*v1alpha1.PodUnavailableBudget) {}), tc.decision).Response.Result.Message
+			got := denial(&Action{}, newBudget("web", 0, func(*v1alpha1.PodUnavailableBudget) {}), tc.decision, "").Response.Result.Message
 			if strings.Contains(got, "wait until") != tc.want {
 				t.Errorf("want to wait %t: %s", tc.want, got)
 			}

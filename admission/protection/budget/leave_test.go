@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,29 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
 		room := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
 		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
 			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
+		}
+	}
+}
+
+// The controller may choose its pods by any label.
+func TestADenialSaysThatTheSelectorOfTheControllerIsUnknown(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
+	}
+	const why = "the selector of ReplicaSet web-1 is unknown: reading it is forbidden"
+	above := chains{remembered: living.remembered, selections: map[string]ownerchain.Selection{"web-1": {Unknown: why}}}
+	fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"another label":      {func(p *corev1.Pod) { p.Labels["role"] = "primary" }, true},
+		"marked unavailable": {func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"x"] = "1" }, false},
+		"another image":      {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
+	} {
+		a := fx.ask(t, updating(t, "", newPod(nil), newPod(tc.change)))
+		if a.Response.Allowed || strings.Contains(a.Response.Result.Message, why) != tc.want {
+			t.Errorf("%s: %+v", name, a.Response)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 // requestTo returns the request to a budget; nil if the budget does not apply to the
 // action. If live is true, it reads owners from the API server instead of the cache.
 func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
+	e.unknownSelector = ""
 	onlyIfLeaves := e.action.MayOnlyLeave
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
 		if e.action.After == nil && e.action.Orphaning == "" {
@@ -121,5 +122,6 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 	if tie.ControllerTerminatingOrGone, tie.SelectorUnknown = by.TerminatingOrGone, by.Selector == nil; !tie.SelectorUnknown {
 		tie.SelectedBefore, tie.SelectedAfter = by.Selector.Matches(labels.Set(before.Labels)), by.Selector.Matches(labels.Set(after.Labels))
 	}
+	e.unknownSelector = by.Unknown
 	return tie.LeavesTarget(), nil
 }

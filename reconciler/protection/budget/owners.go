@@ -16,6 +16,7 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // ownerCacheTTL is how long an owner is cached that was read from the API server: its kind is not
@@ -180,7 +181,7 @@ func (o *owners) read(ctx context.Context, kind schema.GroupKind, version, names
 	case apidiscovery.IsObjectNotFound(err):
 		return owner{GroupKind: kind, name: name, terminatingOrGone: true}, nil
 	case apierrs.IsForbidden(err):
-		unread.unknown = forbidden(mapping.Resource.Resource, kind.Group)
+		unread.unknown = ownerchain.Forbidden(mapping.Resource.Resource, kind.Group)
 		return unread, nil
 	case err != nil:
 		return unread, fmt.Errorf("read %s %s: %w", kind, name, err)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // replicas is how many pods an owner wants.
@@ -72,7 +74,7 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 	case apierrs.IsNotFound(err), apierrs.IsMethodNotSupported(err), apierrs.IsInternalError(err):
 		return replicas{unknown: "it has no scale subresource with replicas"}, nil
 	case apierrs.IsForbidden(err):
-		return replicas{unknown: forbidden(resource+"/scale", kind.Group)}, nil
+		return replicas{unknown: ownerchain.Forbidden(resource+"/scale", kind.Group)}, nil
 	case err != nil:
 		return replicas{}, fmt.Errorf("read the scale of %s %s: %w", kind, o.GetName(), err)
 	}
@@ -83,9 +85,4 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 		return replicas{unknown: "its scale subresource is invalid"}, nil //nolint:nilerr // a retry does not help
 	}
 	return replicas{wanted: ptr.To(int32(wanted)), observed: int32(observed)}, nil
-}
-
-// forbidden says how to permit a read.
-func forbidden(resource, group string) string {
-	return fmt.Sprintf("reading it is forbidden: permit get on %s of group %q with a ClusterRole that has the label breakwater.dev/owners=true", resource, group)
 }
