@@ -20,8 +20,9 @@ type Input struct {
 	ByController bool
 	// TemplateChanged: the update changes the pod template, so it is a release.
 	TemplateChanged bool
-	// SuspensionOrHoldChanged: the update ends or changes the suspension or the hold, resumes a stopped rollout,
-	// or changes only the version or attempt on the template of a Knative Service.
+	// SuspensionOrHoldChanged: the update ends or changes the suspension or the hold, resumes a stopped rollout
+	// that is not that of the admitted repair or rollback, or changes only the version or attempt on the template of
+	// a Knative Service.
 	SuspensionOrHoldChanged bool
 	// TrafficToFailedRevision: the update gives traffic to a Revision of a Knative Service that failed, or to the
 	// latest one before a repair succeeded.

@@ -9,6 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // InputOf returns the Input that follows from the old and the new object. Blocking,
@@ -38,13 +39,22 @@ func InputOf(c admission.Change) Input {
 }
 
 // suspensionOrHoldChanged reports whether the update removes or changes the suspend label or the
-// hold annotation, or resumes a stopped rollout, no matter who stopped it. The same is true if it changes
-// only the version or attempt on the template of a Knative Service.
+// hold annotation, or resumes a stopped rollout, no matter who stopped it, unless the bypass runs. The same is
+// true if it changes only the version or attempt on the template of a Knative Service.
 func suspensionOrHoldChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		!c.TemplateChanged && templateReleaseChanged(c) ||
-		c.Old.Stopped() && !c.New.Stopped()
+		c.Old.Stopped() && !c.New.Stopped() && !runsBypass(c.Old)
+}
+
+// runsBypass reports whether the release of a suspended workload is the admitted repair or rollback, and nothing
+// holds it: it did not fail since. Only a person stops its rollout then, and the suspension ends with its success.
+func runsBypass(w *workload.Workload) bool {
+	b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations)
+	release, known := v1alpha1.ReleaseOf(w.Annotations)
+	_, held := w.Annotations[v1alpha1.HoldAnnotation]
+	return b != nil && known && b.Attempt == release.Attempt && !held
 }
 
 // givesTrafficToFailedRevision reports whether the update gives a failed Revision of a Knative Service more

@@ -143,6 +143,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 	forged := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, Freeze: "forged"})
 	allowed := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, AnotherRepair: true})
 	const unrecorded = fixed + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again"
+	suspended, paused := label(v1alpha1.SuspendLabel, builder.SuspendedAt), builder.Paused(true)
 	good := builder.Version(build(image("busybox:0")))
 	for name, tc := range map[string]struct {
 		old     *appsv1.Deployment
@@ -171,6 +172,31 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"repair label, pause removed, same template": {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"repair that a person had paused, resumed": {
+			old: build(versioned(2), suspended, used, paused), new: build(versioned(2), suspended, used), reason: admission.DecisionAdmitted,
+		},
+		"repair that a person had paused, resumed while another one is allowed": {
+			old: build(versioned(2), suspended, allowed, paused), new: build(versioned(2), suspended), reason: admission.DecisionAdmitted,
+		},
+		"failed repair, resumed": {
+			old: build(versioned(2), held, used), new: build(versioned(2), held, used, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"failed repair, resumed and hold removed": {
+			old: build(versioned(2), held, used), new: build(versioned(2), suspended, used), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"release after the repair, resumed": {
+			old: build(versioned(3), suspended, used, paused), new: build(versioned(3), suspended, used), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"repair of an earlier suspension, resumed": {
+			old: build(versioned(2), suspended, earlier, paused), new: build(versioned(2), suspended, earlier), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"resumed with a forged annotation": {
+			old: build(versioned(2), suspended, paused), new: build(versioned(2), suspended, used), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"repair that a person had paused, resumed with another template": {
+			old: build(versioned(2), suspended, used, paused), new: build(versioned(2), suspended, used, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			message: fixed,
 		},
 		"other metadata": {
 			old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
