@@ -31,17 +31,18 @@ func hasFurtherRevisions(in Input) bool {
 	})
 }
 
-// runningAction holds the rollout while pods or the order are unjudged and no-verdict is
-// Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled.
+// runningAction holds a rollout that is not complete while pods or the order are unjudged and no-verdict is
+// Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled. A held rollout that is
+// complete stays held: until the workload's controller has seen the resume, the rollout would not be complete
+// again, and would be held again.
 func runningAction(in Input, d Decision) Action {
 	unjudged := d.Pods.HeldUnjudged > 0 || d.HeldUnaccepted
 	switch {
 	case in.Workload.Hold.IsUntilJudged():
 		return untilJudgedAction(in)
+	case unjudged && in.Settings.Blocking && in.Workload.Hold.IsWithoutSuspension() && heldByRelease(in):
+		return ActionNone
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
-		if in.Workload.Hold.IsWithoutSuspension() && heldByRelease(in) {
-			return ActionNone
-		}
 		return ActionHold
 	case in.Workload.Hold.IsWithoutSuspension(), suspendedByRelease(in):
 		return ActionResume

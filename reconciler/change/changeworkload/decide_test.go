@@ -180,6 +180,7 @@ func repairs(in *Input) {
 	in.Workload.Suspend, in.Workload.Bypass = "1", &v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: "1", Attempt: 2}
 }
 func heldAsUnjudged(in *Input) { in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Unjudged: true} }
+func heldBefore(in *Input)     { in.Workload.Hold = &v1alpha1.Hold{Attempt: 1, Unjudged: true} }
 func frozenByHand(in *Input)   { in.Workload.Suspend = "7" }
 func onceFailed(n int) func(*Input) {
 	return func(in *Input) {
@@ -315,6 +316,10 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"unjudged, policy Hold, during the rollout":                              {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},
 		"an unjudged rollout that is held is not held again":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"an unjudged rollout is not held if blocking is off":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), notBlocking), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"an unjudged rollout that completes while it is held stays held":         {release(1, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, complete1), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"the same, its order is not accepted":                                    {release(1, finished(1, 1), withServer, asked, noVerdict("Hold"), heldAsUnjudged, complete1, after(120*time.Second)), want{start, v1alpha1.ReasonOrderPending, "", []int{1}}},
+		"the same, its hold is that of an earlier attempt":                       {release(1, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldBefore, complete1), want{running, v1alpha1.ReasonHeldUnjudged, ActionResume, nil}},
+		"the same, blocking is turned off":                                       {release(1, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, complete1, notBlocking), want{running, v1alpha1.ReasonHeldUnjudged, ActionResume, nil}},
 		"a held rollout is resumed when blocking is turned off":                  {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), notBlocking, heldAsUnjudged), want{running, v1alpha1.ReasonHeldUnjudged, ActionResume, nil}},
 		"a late pass resumes a held rollout":                                     {release(2, finished(1, 1), judged(1, "pass"), noVerdict("Hold"), heldAsUnjudged), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
 		"policy Pass resumes a held rollout":                                     {release(2, finished(1, 1), judged(1, "done"), heldAsUnjudged), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
