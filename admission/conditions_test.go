@@ -224,6 +224,23 @@ func TestWhichRequestsReachTheSuspendWebhook(t *testing.T) {
 	}
 }
 
+func TestAHeldStatefulSetThatGetsOnDeleteReachesTheSuspendWebhook(t *testing.T) {
+	held, onDelete := all(recorded, partition(2147483647)), all(recorded, strategy("OnDelete"))
+	for name, tc := range map[string]struct {
+		old, new func(object, object)
+		want     bool
+	}{
+		"a partition is replaced by OnDelete": {held, onDelete, true},
+		"OnDelete is replaced by a partition": {onDelete, held, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, validatingManifest, "vstatefulset.kb.io", object{
+				"request": request("UPDATE", "alice"), "object": workload(tc.new), "oldObject": workload(tc.old),
+			}, tc.want)
+		})
+	}
+}
+
 // testGate tests which updates of a suspended or held workload the API server sends to the
 // webhook.
 func testGate(t *testing.T, kind string, stop func(object, object), resumes, free []func(object, object)) {

@@ -45,7 +45,13 @@ func suspensionOrHoldChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		!c.TemplateChanged && templateReleaseChanged(c) ||
-		c.Old.Stopped() && !c.New.Stopped() && !runsBypass(c.Old)
+		resumes(c.Old, c.New) && !runsBypass(c.Old)
+}
+
+// resumes reports whether an update resumes a stopped rollout. A StatefulSet that is changed from the largest
+// partition to OnDelete is resumed, too: pods that are deleted are then recreated with the new version.
+func resumes(before, after *workload.Workload) bool {
+	return before.PausedOrHeld() && !after.PausedOrHeld() || before.OnDelete && !after.Stopped()
 }
 
 // runsBypass reports whether the release of a suspended workload is the admitted repair or rollback, and nothing

@@ -109,34 +109,40 @@ func decidedExpression(kind workload.Kind) string {
 		conditions = append(conditions, "object.spec.?traffic != oldObject.spec.?traffic")
 	}
 	if len(kind.PauseField.Path) > 0 {
-		conditions = append(conditions, fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)))
+		conditions = append(conditions, resumes(kind)...)
 	}
 	return strings.Join(conditions, " || ")
 }
 
-// stopped returns the CEL equivalent of workload.Workload.Stopped.
-func stopped(object string, kind workload.Kind) string {
-	paused := object + optional(kind.PauseField.Path)
+// resumes returns the CEL equivalent of the function resumes in package suspend.
+func resumes(kind workload.Kind) []string {
+	before, after := paused("oldObject", kind), paused("object", kind)
+	conditions := []string{fmt.Sprintf("(%s && !%s)", before, after)}
+	if wasOnDelete := onDelete("oldObject"); before != wasOnDelete && kind.GroupKind() != workload.Deployment.GroupKind() { // a Deployment has no updateStrategy
+		conditions = append(conditions, fmt.Sprintf("(%s && !(%s || %s))", wasOnDelete, after, onDelete("object")))
+	}
+	return conditions
+}
+
+// paused returns the CEL equivalent of workload.Workload.PausedOrHeld.
+func paused(object string, kind workload.Kind) string {
+	field := object + optional(kind.PauseField.Path)
 	switch value := kind.PauseField.Paused.(type) {
 	case bool:
-		paused += fmt.Sprintf(".orValue(%t)", !value)
-		if !value {
-			paused = "!" + paused
+		if value {
+			return field + ".orValue(false)"
 		}
+		return "!" + field + ".orValue(true)"
 	case int64:
-		paused += fmt.Sprintf(".orValue(0) == %d", value)
+		return fmt.Sprintf("(%s.orValue(0) == %d)", field, value)
 	default:
-		paused += fmt.Sprintf(".orValue('') == '%v'", value)
+		return fmt.Sprintf("(%s.orValue('') == '%v')", field, value)
 	}
-	onDelete := object + optional([]string{"spec", "updateStrategy", "type"}) + ".orValue('') == 'OnDelete'"
-	switch {
-	case paused == onDelete:
-		return "(" + paused + ")"
-	case kind.GroupKind() == workload.Deployment.GroupKind():
-		return paused // a Deployment has no updateStrategy
-	default:
-		return "(" + paused + " || " + onDelete + ")"
-	}
+}
+
+// onDelete returns the CEL equivalent of workload.Workload.OnDelete.
+func onDelete(object string) string {
+	return "(" + object + optional([]string{"spec", "updateStrategy", "type"}) + ".orValue('') == 'OnDelete')"
 }
 
 // identifier matches field names that CEL accepts after a dot. Reserved words and

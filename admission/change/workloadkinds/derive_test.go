@@ -71,7 +71,7 @@ func TestAFieldIsSelectedAsCELWantsIt(t *testing.T) {
 	} {
 		kind := workload.Deployment
 		kind.PauseField.Path = strings.Split(path, ".")
-		if got := stopped("object", kind); got != want {
+		if got := paused("object", kind); got != want {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
