@@ -20,8 +20,9 @@ type Input struct {
 	Release        v1alpha1.Release
 	// Deleting means that the workload is terminating.
 	Deleting bool
-	// Paused means that a Deployment is paused, and not by Breakwater.
-	Paused bool
+	// Paused means that a Deployment is paused, and not by Breakwater. Suspended means that the workload is suspended, so
+	// it can only be resumed after the rollback.
+	Paused, Suspended bool
 	// Succeeded are the versions that succeeded, newest first. Failed are the versions
 	// whose last check failed.
 	Succeeded []savedtemplate.Saved
@@ -44,6 +45,11 @@ type Decision struct {
 	Problem *problem
 }
 
+// resumeCommand resumes a paused Deployment.
+func resumeCommand(in Input) string {
+	return "kubectl rollout resume " + in.Kind.LowerKind() + "/" + in.Name
+}
+
 // Decide decides about a rollback request.
 func Decide(in Input) Decision {
 	subject := in.Kind.LowerKind() + " " + in.Name
@@ -58,8 +64,8 @@ func Decide(in Input) Decision {
 	case in.Attempt != 0 && in.Attempt != in.Release.Attempt:
 		return conflict("%s is at attempt %d (version %s), but the request is for attempt %d: check the workload, and send attempt %d or none",
 			subject, in.Release.Attempt, in.Release.Version, in.Attempt, in.Release.Attempt)
-	case in.Paused:
-		return conflict("%s is paused, so it would not roll back: kubectl rollout resume %s/%s", subject, in.Kind.LowerKind(), in.Name)
+	case in.Paused && !in.Suspended:
+		return conflict("%s is paused, so it would not roll back: %s", subject, resumeCommand(in))
 	}
 	to, problem := in.target(subject)
 	if problem != nil {

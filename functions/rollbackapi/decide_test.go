@@ -54,6 +54,7 @@ func TestDecide(t *testing.T) {
 		"workload terminating":       {in: but(func(in *Input) { in.Deleting = true }), says: []string{"is terminating"}},
 		"workload paused by a person": {in: but(func(in *Input) { in.Paused = true }),
 			says: []string{"is paused", "kubectl rollout resume deployment/web"}},
+		"suspended workload paused by a person": {in: but(func(in *Input) { in.Paused, in.Suspended = true, true }), to: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)

@@ -78,9 +78,9 @@ func (s *service) rollback(c echo.Context) error {
 	}
 	out := rollbackAnswer{FromVersion: in.Release.Version, Attempt: in.Release.Attempt, ToVersion: d.To, DryRun: dryRun(c)}
 	subject := kind.LowerKind() + " " + asked.DeploymentName
-	out.Message = recordedMessage(subject, d.To, out.DryRun)
+	out.Message = recordedMessage(subject, d.To, in, out.DryRun)
 	if d.Recorded {
-		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, recordedMessage(subject, d.To, false))
+		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, recordedMessage(subject, d.To, in, false))
 		return c.JSON(http.StatusOK, out)
 	}
 	if err := s.record(ctx, user, kind, u, in, d.To, out.DryRun); err != nil {
@@ -92,11 +92,15 @@ func (s *service) rollback(c echo.Context) error {
 }
 
 // recordedMessage says what follows from the request.
-func recordedMessage(subject, to string, dryRun bool) string {
+func recordedMessage(subject, to string, in Input, dryRun bool) string {
+	message := fmt.Sprintf("recorded: %s will be rolled back to version %s", subject, to)
 	if dryRun {
-		return fmt.Sprintf("dry run: the request would be recorded; %s would be rolled back to version %s", subject, to)
+		message = fmt.Sprintf("dry run: the request would be recorded; %s would be rolled back to version %s", subject, to)
 	}
-	return fmt.Sprintf("recorded: %s will be rolled back to version %s", subject, to)
+	if in.Paused {
+		message += "; a user has paused it, so resume it then: " + resumeCommand(in)
+	}
+	return message
 }
 
 // readBody parses and validates the body.
@@ -136,16 +140,24 @@ func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructure
 	if err != nil {
 		return Input{}, err
 	}
-	_, held := g.Annotations[v1alpha1.HoldAnnotation]
+	_, suspended := g.Labels[v1alpha1.SuspendLabel]
 	return Input{
 		Kind: kind, Name: g.Name,
 		OptedIn: v1alpha1.OptedIn(ns), Known: g.known, Release: g.release,
 		Deleting:  g.DeletionTimestamp != nil,
-		Paused:    g.PausedOrHeld() && !held && kind.GroupKind() == workload.Deployment.GroupKind(),
+		Paused:    kind.GroupKind() == workload.Deployment.GroupKind() && pausedByPerson(g.Workload),
+		Suspended: suspended,
 		Succeeded: g.succeeded, Failed: g.failed,
 		Version: asked.Version, Attempt: asked.Attempt,
 		Pending: v1alpha1.RollbackRequestOf(g.Annotations),
 	}, nil
+}
+
+// pausedByPerson reports whether a person paused the rollout, maybe before Breakwater held it: a hold then changed
+// nothing.
+func pausedByPerson(w *workload.Workload) bool {
+	hold := v1alpha1.HoldOf(w.Annotations)
+	return w.PausedOrHeld() && (hold == nil || w.Kind.HoldChangedNothing(hold.Former))
 }
 
 // record writes the request on the workload, unless its release has changed since

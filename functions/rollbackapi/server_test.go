@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -189,6 +190,48 @@ func TestARollbackRequestIsRecordedWithItsUser(t *testing.T) {
 			request.Time = metav1.Time{}
 			if diff := cmp.Diff(want, request); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A suspended workload cannot be resumed before the rollback.
+func TestARollbackOfAPausedDeployment(t *testing.T) {
+	const recorded, resume = "recorded: deployment web will be rolled back to version ", "; a user has paused it, so resume it then: kubectl rollout resume deployment/web"
+	const paused = "deployment web is paused, so it would not roll back: kubectl rollout resume deployment/web"
+	for name, tc := range map[string]struct {
+		hold      string // empty if there is none
+		suspended bool
+		status    int
+		message   func(to string) string
+	}{
+		"held":                             {`{"attempt":2}`, true, 200, func(to string) string { return recorded + to }},
+		"paused before it was held":        {`{"attempt":2,"former":true}`, true, 200, func(to string) string { return recorded + to + resume }},
+		"paused and suspended by a person": {"", true, 200, func(to string) string { return recorded + to + resume }},
+		"paused by a person":               {"", false, 409, func(string) string { return paused }},
+		"paused before it was unjudged":    {`{"attempt":2,"former":true,"unjudged":true}`, false, 409, func(string) string { return paused }},
+		"held because pods are unjudged":   {`{"attempt":2,"unjudged":true}`, false, 200, func(to string) string { return recorded + to }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "update deployments.apps default web")
+			deployments := c.Resource(workload.Deployment.GroupVersionResource()).Namespace("default")
+			patch := []workload.Operation{{Op: "add", Path: "/spec/paused", Value: true}}
+			if tc.hold != "" {
+				patch = append(patch, workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: tc.hold})
+			}
+			if !tc.suspended {
+				patch = append(patch, workload.Operation{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)})
+			}
+			body, err := json.Marshal(patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := deployments.Patch(t.Context(), "web", types.JSONPatchType, body, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			status, got := c.send(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+			if want := tc.message(c.good); status != tc.status || got["message"] != want {
+				t.Errorf("%d %v, want %d %q", status, got["message"], tc.status, want)
 			}
 		})
 	}
