@@ -14,7 +14,8 @@ import (
 // workload has another version by now: a newer template is never held.
 
 // holdOperations stop a rollout in progress, and with ActionSuspend suspend the workload.
-// The values that they replace are recorded, and only these are restored.
+// The values that they replace are recorded, and only these are restored. An unjudged hold replaces the record of an
+// earlier suspension, also that of an earlier release, so it ends this suspension.
 func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.Operation, error) {
 	c, now := in.ChangeWorkload, in.Now
 	hold, ops := newHold(w, c.Spec.Attempt), sameReleaseTests(w, c)
@@ -25,7 +26,7 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 		ops = append(ops, endBypass(w)...)
 	} else {
 		hold.Freeze, hold.Unjudged = "", true
-		if older := v1alpha1.HoldOf(w.Annotations); older != nil && older.Attempt == c.Spec.Attempt {
+		if older := v1alpha1.HoldOf(w.Annotations); older != nil {
 			ops = append(ops, endSuspension(w, older)...)
 		}
 	}

@@ -339,6 +339,32 @@ func TestAnUnjudgedHoldKeepsTheSuspendLabelAndIsUndone(t *testing.T) {
 	}
 }
 
+// The release after a failed one is not a repair if it was admitted while blocking was off. Its success ends the
+// suspension, also if its pods were unjudged for some time.
+func TestAnUnjudgedHoldDoesNotLoseTheSuspensionOfAnEarlierRelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hold string
+		want string // of the suspend label; empty if it is removed
+	}{
+		"of a rollout":         {`{"attempt":1}`, ""},
+		"of a frozen workload": {`{"attempt":1,"freeze":"holidays"}`, "holidays"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			current := rolling()
+			current.Labels[v1alpha1.SuspendLabel], current.Annotations[v1alpha1.HoldAnnotation] = "1600000000", tc.hold
+			for i, step := range []func(*workload.Workload, *v1alpha1.ChangeWorkload) ([]byte, error){unjudgedHoldPatch, resumePatch} {
+				patch, err := step(of(t, current), attempt(2))
+				if current, err = applied(t, current, patch, err); err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+			}
+			if got := current.Labels[v1alpha1.SuspendLabel]; got != tc.want || current.Spec.Paused || v1alpha1.HoldOf(current.Annotations) != nil {
+				t.Errorf("suspended with %q, want %q; paused %t, annotations %v", got, tc.want, current.Spec.Paused, current.Annotations)
+			}
+		})
+	}
+}
+
 func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	d := rolling()
 	d.Labels[v1alpha1.SuspendLabel] = "1700000000"
