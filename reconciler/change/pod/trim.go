@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
 var (
@@ -112,18 +113,20 @@ func only(all map[string]string, keys []string) map[string]string {
 }
 
 // releaseAnnotations are the annotations of a ReplicaSet from which its release is
-// read: copied from the workload by its controller, or written by that controller.
+// read: copied from the workload by its controller, or written by that controller. ComputedKey is only in the cache.
 var releaseAnnotations = []string{
 	v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.RevisionAnnotation, savedtemplate.RolloutRevisionAnnotation,
+	releasefinder.ComputedKey,
 }
 
-// TrimReplicaSet drops from a ReplicaSet its template, most annotations and
+// TrimReplicaSet drops from a ReplicaSet its template except its version, most annotations and
 // the managed fields. The containers that it keeps are those whose image was changed.
 func TrimReplicaSet(obj any) (any, error) {
 	rs, ok := obj.(*appsv1.ReplicaSet)
 	if !ok {
 		return obj, nil
 	}
+	releasefinder.SetComputed(rs)
 	spec, managed := changedImages(&rs.Spec.Template.Spec, rs.ManagedFields)
 	rs.Annotations, rs.ManagedFields = only(rs.Annotations, releaseAnnotations), managed
 	rs.Spec.Template = corev1.PodTemplateSpec{Spec: spec}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
@@ -122,6 +124,42 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("(-want +got):", diff)
+	}
+}
+
+// The label that the controller of Deployments adds is not part of the version. The informer may trim an object twice.
+func TestTrimReplicaSetKeepsTheVersionOfTheTemplateOfADeployment(t *testing.T) {
+	d := builder.Deployment("web", 1)
+	version := builder.Version(d)
+	owned := func(apiVersion, kind string) *appsv1.ReplicaSet {
+		rs := &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations:     map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "2", releasefinder.ComputedKey: "of a user"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Controller: ptr.To(true)}},
+			},
+			Spec: appsv1.ReplicaSetSpec{Template: *d.Spec.Template.DeepCopy()},
+		}
+		rs.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "abc"
+		return rs
+	}
+	baseline := owned("apps/v1", "Deployment")
+	delete(baseline.Annotations, v1alpha1.VersionKey)
+	for name, tc := range map[string]struct {
+		rs   *appsv1.ReplicaSet
+		want string
+	}{
+		"of a Deployment":   {owned("apps/v1", "Deployment"), version},
+		"of a custom kind":  {owned("argoproj.io/v1alpha1", "Rollout"), ""},
+		"without a release": {baseline, ""},
+	} {
+		for range 2 {
+			if _, err := TrimReplicaSet(tc.rs); err != nil {
+				t.Fatal(err)
+			}
+			if got := tc.rs.Annotations[releasefinder.ComputedKey]; got != tc.want {
+				t.Errorf("%s: %q, want %q", name, got, tc.want)
+			}
+		}
 	}
 }
 

@@ -120,20 +120,28 @@ func (f *Finder) WorkloadOf(rs *appsv1.ReplicaSet) (v1alpha1.WorkloadRef, bool) 
 // releaseOfReplicaSet returns the release of a ReplicaSet; all are the ReplicaSets of its
 // workload. A template that was applied while the webhook was unavailable gives its ReplicaSet
 // the release of the previous template, until the webhook adds the new one. If the annotations
-// of two ReplicaSets have the same release, it belongs to the older one.
+// of several ReplicaSets have the same release, it belongs to the one whose template has its version, and
+// to the oldest if this is true for none: the number of the previous template is higher if it was applied again.
 func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
 	release, known := v1alpha1.ReleaseOf(rs.Annotations)
 	if !known {
 		return v1alpha1.Release{}, false
 	}
-	number := savedtemplate.RevisionOf(rs)
+	number, has := savedtemplate.RevisionOf(rs), hasTemplateOf(rs, release)
 	for _, o := range all {
 		of, known := v1alpha1.ReleaseOf(o.Annotations)
-		if known && of == release && savedtemplate.RevisionOf(o) < number {
+		otherHas := hasTemplateOf(o, release)
+		if known && of == release && (otherHas && !has || otherHas == has && savedtemplate.RevisionOf(o) < number) {
 			return v1alpha1.Release{}, false
 		}
 	}
 	return release, true
+}
+
+// hasTemplateOf reports whether the template of a ReplicaSet has the version of the release. It is false for a custom
+// kind, and if the API server has other default values than at the admission.
+func hasTemplateOf(rs *appsv1.ReplicaSet, release v1alpha1.Release) bool {
+	return rs.Annotations[ComputedKey] == release.Version
 }
 
 // Pods returns the pods of a release of a workload, sorted by revision and
@@ -229,7 +237,7 @@ func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, erro
 	}
 	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
 	for _, r := range revisions {
-		if computed := r.Annotations[computedKey]; computed == current {
+		if computed := r.Annotations[ComputedKey]; computed == current {
 			n++
 		} else {
 			count(cmp.Or(r.Annotations[v1alpha1.VersionKey], computed))
@@ -251,20 +259,20 @@ func releaseOf(all []*appsv1.ControllerRevision, w *workload.Workload, p *corev1
 // releaseOfRevision returns the release of one of a workload's revisions.
 func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, w *workload.Workload) (v1alpha1.Release, bool) {
 	current, hasRelease := v1alpha1.ReleaseOf(w.Annotations)
-	if hasRelease && r.Annotations[computedKey] == current.Version {
+	if hasRelease && r.Annotations[ComputedKey] == current.Version {
 		return current, true
 	}
 	written, known := v1alpha1.ReleaseOf(r.Annotations)
 	if !known {
 		// Created before its namespace was opted in.
-		computed := r.Annotations[computedKey]
+		computed := r.Annotations[ComputedKey]
 		return v1alpha1.Release{Version: computed}, computed != ""
 	}
 	// Admission may have computed another version of the template, because the
 	// API server can know defaults that its controllers do not. A revision that
 	// the webhook missed also has the version of another one.
 	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
-		return o.Annotations[computedKey] == current.Version
+		return o.Annotations[ComputedKey] == current.Version
 	})
 	switch {
 	case !hasRelease || written.Version != current.Version:

@@ -296,6 +296,35 @@ func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 	expect(map[string]bool{"old": false, "new": true})
 }
 
+func TestOfReplicaSetsWithOneReleaseTheOneOfItsTemplateHasIt(t *testing.T) {
+	set := func(number, version string) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2", savedtemplate.RevisionAnnotation: number, ComputedKey: version,
+		}, OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Controller: ptr.To(true)}}}}
+	}
+	for name, tc := range map[string]struct {
+		sets []*appsv1.ReplicaSet
+		want []bool
+	}{
+		"the webhook missed the second template":                {[]*appsv1.ReplicaSet{set("4", "v"), set("5", "w")}, []bool{true, false}},
+		"the first template was applied again":                  {[]*appsv1.ReplicaSet{set("6", "v"), set("5", "w")}, []bool{true, false}},
+		"the same, after a third one":                           {[]*appsv1.ReplicaSet{set("7", "v"), set("5", "w"), set("6", "x")}, []bool{true, false, false}},
+		"new default values: the templates have other versions": {[]*appsv1.ReplicaSet{set("4", "v2"), set("5", "w2")}, []bool{true, false}},
+		"two sets with the template":                            {[]*appsv1.ReplicaSet{set("4", "v"), set("5", "v")}, []bool{true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []bool
+			for _, rs := range tc.sets {
+				_, known := releaseOfReplicaSet(rs, tc.sets)
+				got = append(got, known)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error("who has the release (-want +got):", diff)
+			}
+		})
+	}
+}
+
 func TestOwnedObjectsAreSorted(t *testing.T) {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ByController: controllerOf})
 	var want []string

@@ -2,6 +2,7 @@ package releasefinder
 
 import (
 	"encoding/json"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,9 +16,32 @@ import (
 
 var _ cache.TransformFunc = Trim
 
-// computedKey is an annotation that exists only in the cache: the version of
-// the template in the ControllerRevision.
-const computedKey = "breakwater.dev/computed-version"
+// ComputedKey is an annotation that exists only in the cache: the version of
+// the template in the ControllerRevision, or in the ReplicaSet of a Deployment.
+const ComputedKey = "breakwater.dev/computed-version"
+
+// SetComputed adds the version of its template to a ReplicaSet of a Deployment that has a release, before the template
+// is trimmed, and removes it from others. A ReplicaSet whose template was trimmed stays unchanged; a whole template has
+// labels.
+//
+// The version of the ReplicaSet of a custom kind would be another one: the API server adds default values to it, and
+// not to the workload.
+func SetComputed(rs *appsv1.ReplicaSet) {
+	if len(rs.Spec.Template.Labels) == 0 {
+		return
+	}
+	delete(rs.Annotations, ComputedKey)
+	owner := metav1.GetControllerOfNoCopy(rs)
+	if _, known := v1alpha1.ReleaseOf(rs.Annotations); !known || owner == nil || !workload.Deployment.Is(owner.APIVersion, owner.Kind) {
+		return
+	}
+	template := rs.Spec.Template
+	template.Labels = maps.Clone(template.Labels)
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	if version, err := workload.Version(workload.Deployment, &template); err == nil {
+		rs.Annotations[ComputedKey] = version
+	}
+}
 
 // Trim reduces a ControllerRevision, before it is cached, to the fields that
 // identify its release. Other objects are not changed.
@@ -27,13 +51,13 @@ func Trim(obj any) (any, error) {
 		return obj, nil
 	}
 	annotations := map[string]string{}
-	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, computedKey} {
+	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, ComputedKey} {
 		if value, ok := r.Annotations[key]; ok {
 			annotations[key] = value
 		}
 	}
 	if version := computed(r); version != "" {
-		annotations[computedKey] = version
+		annotations[ComputedKey] = version
 	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
