@@ -7,8 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // The webhook of budgets calls flow control without a webhook of flow control.
@@ -27,5 +29,33 @@ func TestDeletingItsConfigurationDisablesFlowControl(t *testing.T) {
 	}
 	if exists() {
 		t.Error("enabled after the configuration was deleted")
+	}
+}
+
+// Otherwise flow control has to count the deletions of protected namespaces.
+func TestWhenTheWebhookOfCascadingDeletionDenies(t *testing.T) {
+	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
+	ignoring := config.DeepCopy()
+	for i := range ignoring.Webhooks {
+		ignoring.Webhooks[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+	}
+	for name, tc := range map[string]struct {
+		config *admissionregistrationv1.ValidatingWebhookConfiguration
+		want   bool
+	}{
+		"as in the manifest":           {&config, true},
+		"its failures are ignored":     {ignoring, false},
+		"without the webhook":          {&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: config.ObjectMeta}, false},
+		"the configuration is deleted": {nil, false},
+	} {
+		known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		if tc.config != nil {
+			if err := known.Add(tc.config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := cascadingDenies(admissionlisters.NewValidatingWebhookConfigurationLister(known))(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package protection
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -54,7 +55,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
 		deletionflow.Webhook:          flows,
-		deletionflow.NamespaceWebhook: flows,
+		deletionflow.NamespaceWebhook: deletion.NamespaceHandler{FlowControl: flows, CascadingDenies: cascadingDenies(validatinginformer.Get(ctx).Lister())},
 		// A separate recorder, so that the rate limit of denials does not drop the
 		// Event that names who closed a breaker.
 		deletionflow.ObjectWebhook: deletionflow.ObjectHandler{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
@@ -110,6 +111,17 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 			}
 		}
 		return true
+	}
+}
+
+// cascadingDenies reports whether the API server asks the webhook of cascading deletion, and denies a request
+// that it does not answer. If the configuration is deleted, it does not.
+func cascadingDenies(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
+	return func() bool {
+		config, err := configurations.Get(Configuration)
+		return err == nil && slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return w.Name == cascade.Webhook && w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Fail
+		})
 	}
 }
 

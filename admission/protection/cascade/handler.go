@@ -93,7 +93,7 @@ func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 // answerProtected reports and denies the deletion of a protected object, or allows it in
 // shadow mode.
 func (h Handler) answerProtected(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
-	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
+	shadow := inShadowMode(object)
 	if !ptr.Deref(req.DryRun, false) {
 		about := &corev1.ObjectReference{
 			APIVersion: metav1.GroupVersion{Group: req.Kind.Group, Version: req.Kind.Version}.String(),

@@ -4,7 +4,8 @@
 // In a namespace with budgets the API server calls only the webhook of budgets for
 // pods, and in all others only that of flow control. Two webhooks would be called in
 // parallel, and each would count requests that the other denies: a drain that retries
-// blocked pods would count deletions that never happen.
+// blocked pods would count deletions that never happen. For the same reason, flow control does not count the
+// deletion of a namespace that is protected from cascading deletion.
 package deletion
 
 import (
