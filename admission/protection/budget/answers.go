@@ -126,11 +126,12 @@ func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 }
 
 // stale denies a request, because pods may have been lost since the numbers of the budget
-// were computed.
+// were computed. Another replica may know better: this one may not receive the renewals of the Lease.
 func stale(b *v1alpha1.PodUnavailableBudget, reason string) admission.Answer {
 	message := fmt.Sprintf("the numbers of PodUnavailableBudget %s may be old (%s), so requests about its pods are denied: try again. "+
 		"Ways out: check Deployment protection-controller; or set spec.shadow of the budget to true, which only reports", b.Name, reason)
-	return retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason})
+	return retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
+		metav1.StatusCause{Type: admission.CauseUndecided, Message: reason})
 }
 
 // undecided denies a request that could not be decided, and asks to try again.
@@ -143,11 +144,11 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 	return retryLater(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
-func retryLater(decision, name, message string, cause metav1.StatusCause) admission.Answer {
+func retryLater(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{
-			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: []metav1.StatusCause{cause},
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: causes,
 		},
 	})
 }

@@ -8,11 +8,14 @@ import (
 	"net/url"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -71,6 +74,44 @@ func TestAReplicaThatCannotReachTheAPIServerLeavesTheDecisionToAnother(t *testin
 				f := affinity.Forwarder{Next: working.guard, Matches: working.guard.MayCharge, Peers: decidingPeer{broken.guard}}
 				r := &http.Request{URL: &url.URL{Path: "/admission/v.kb.io", RawQuery: "timeout=5s"}, Header: http.Header{}}
 				if got := f.Admit(apis.WithHTTPRequest(t.Context(), r), tc.req); got.Decision != tc.want {
+					t.Errorf("got %s %+v, want %s", got.Decision, got.Response.Result, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// It does not receive the renewals of the Lease either. The deletion of a pod without a controller needs no
+// other read before.
+func TestAReplicaThatCannotReachTheAPIServerDoesNotDecideByItsOldLease(t *testing.T) {
+	pod := newPod(func(p *corev1.Pod) { p.OwnerReferences = nil })
+	for name, tc := range map[string]struct {
+		// renewed reports whether the working replica receives the renewals.
+		renewed bool
+		want    string
+	}{
+		"the controller works": {true, DecisionCharged},
+		"no controller works":  {false, DecisionStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				budgets := []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}
+				broken, working := newFixture(t, living, budgets, pod), newFixture(t, living, budgets, pod)
+				acquired := time.Now().Add(-time.Hour)
+				for _, fx := range []*fixture{broken, working} {
+					fx.guard.Controller = NewControllerLeases(clock.RealClock{}, time.Minute, "lease")
+					fx.guard.Controller.Observe("lease", time.Now(), acquired)
+				}
+				broken.disconnect()
+				for range 10 {
+					time.Sleep(10 * time.Second)
+					if tc.renewed {
+						working.guard.Controller.Observe("lease", time.Now(), acquired)
+					}
+				}
+				f := affinity.Forwarder{Next: working.guard, Matches: working.guard.MayCharge, Peers: decidingPeer{broken.guard}}
+				r := &http.Request{URL: &url.URL{Path: "/admission/v.kb.io", RawQuery: "timeout=5s"}, Header: http.Header{}}
+				if got := f.Admit(apis.WithHTTPRequest(t.Context(), r), deletion(t, pod)); got.Decision != tc.want {
 					t.Errorf("got %s %+v, want %s", got.Decision, got.Response.Result, tc.want)
 				}
 			})
