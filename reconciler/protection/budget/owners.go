@@ -77,7 +77,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	// An object that is missing in the cache may be new.
 	found, err := o.readCached(ctx, kind, version, namespace, name)
 	if err == nil && uid != "" && found.uid != "" && found.uid != uid {
-		return owner{GroupKind: kind, name: name, terminatingOrGone: true}, nil
+		return owner{GroupKind: kind, name: name, terminatingOrGone: true, fromCache: found.fromCache}, nil
 	}
 	return found, err
 }

@@ -262,3 +262,21 @@ func TestAScaleUpOfAnOwnerThatIsNotWatchedIsSeenWhileItIsRemembered(t *testing.T
 	w.owners.cache = utilcache.NewExpiring() // the time has passed
 	reconcile(0, resync)
 }
+
+// The former CloneSet is cached. The pods of the new one do not count yet, and cause no further
+// reconciliation.
+func TestARecreatedOwnerThatIsNotWatchedIsSeenWhenTheFormerIsNotCachedAnymore(t *testing.T) {
+	former := newOwner(cloneSetKind, "web", nil, map[string]any{"spec": map[string]any{"replicas": int64(3)}})
+	recreated := ownedBy(cloneSetKind, "web")
+	recreated[0].UID = "uid-next"
+	w := newFixture(t, newBudget(nil), podsOf(3, recreated)...)
+	w.withOwners(t, []*unstructured.Unstructured{former}, nil)
+	for _, within := range []time.Duration{resync, ownerCacheTTL} { // the owner is read, and then cached
+		b := w.live(t)
+		w.throttle.forget(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})
+		err := w.ReconcileKind(t.Context(), b)
+		if again, after := controller.IsRequeueKey(err); !again || after > within {
+			t.Errorf("again after %s (%v), want at most %s", after, err, within)
+		}
+	}
+}
