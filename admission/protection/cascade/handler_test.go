@@ -214,3 +214,18 @@ func TestTheNumberOfCountedObjectsIsBounded(t *testing.T) {
 		t.Errorf("%d reads: %q, %v", reads, describe(c), err)
 	}
 }
+
+// The completed pods of Jobs do not count. The pods that count may be on a later page.
+func TestPagesAreReadUntilAnObjectCounts(t *testing.T) {
+	reads := 0
+	list := func(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+		if reads++; reads > maxPages {
+			return &corev1.PodList{Items: []corev1.Pod{*pod("web", corev1.PodRunning)}}, nil
+		}
+		return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []corev1.Pod{*pod("job", corev1.PodSucceeded)}}, nil
+	}
+	c, err := countPages(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, workload.PodActive)
+	if err != nil || reads != maxPages+1 || describe(c) != "1 pod" {
+		t.Errorf("%d reads: %q, %v", reads, describe(c), err)
+	}
+}

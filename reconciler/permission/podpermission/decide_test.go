@@ -55,6 +55,7 @@ func statuses(all ...corev1.ContainerStatus) func(*corev1.Pod) {
 
 func TestDecide(t *testing.T) {
 	sidecar := func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{running("sidecar")} }
+	twoContainers := func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy"}) }
 	unscheduled := func(p *corev1.Pod) { p.Spec.NodeName = ""; p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
 	for name, tc := range map[string]struct {
 		pod            *corev1.Pod
@@ -75,6 +76,10 @@ func TestDecide(t *testing.T) {
 		"a draining pod beyond its grace period":                  {pod: pod(deleted), after: time.Hour, want: Wait},
 		"a terminating pod whose containers ended":                {pod: pod(deleted, statuses(terminated("app", 2*time.Second))), want: Revoke, ended: 2 * time.Second},
 		"a terminating pod with a running sidecar":                {pod: pod(deleted, statuses(terminated("app", 0)), sidecar), want: Wait},
+		"a terminating pod, one of two containers ended":          {pod: pod(deleted, twoContainers, statuses(terminated("app", 0), running("proxy"))), want: Wait},
+		"a terminating pod, the other container ended":            {pod: pod(deleted, twoContainers, statuses(running("app"), terminated("proxy", 0))), want: Wait},
+		"a terminating pod, one of two containers has no status":  {pod: pod(deleted, twoContainers, statuses(terminated("app", 0))), want: Wait},
+		"a terminating pod, both containers ended":                {pod: pod(deleted, twoContainers, statuses(terminated("app", time.Second), terminated("proxy", 5*time.Second))), want: Revoke, ended: 5 * time.Second},
 		"a terminating pod without container statuses":            {pod: pod(deleted, statuses()), want: Wait},
 		"a terminating pod without a node":                        {pod: pod(unscheduled, deleted), want: Revoke},
 		"the node is gone, within the grace":                      {pod: pod(deleted), gone: true, notReady: true, after: nodeGoneGrace - 1, want: Wait},
