@@ -114,6 +114,12 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 					return written.Name == "zz", nil, apierrors.NewForbidden(schema.GroupResource{}, "zz", errors.New("a quota"))
 				})
 			}, DecisionUncounted, 0, 1},
+		"a flow control that was deleted, and the cache still has it": {[]runtime.Object{newFlow("aa", 0, nil), room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			func(fx *fixture) {
+				if err := fx.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("poddeletionflowcontrols"), "", "aa"); err != nil {
+					t.Fatal(err)
+				}
+			}, DecisionCounted, 0, 1},
 		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, func(fx *fixture) { fx.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
@@ -261,6 +267,21 @@ func TestWhatOneFlowControlDeniesIsNotCountedByAnother(t *testing.T) {
 				t.Errorf("a-wide counted %d", n)
 			}
 		})
+	}
+}
+
+// The order of the names is the opposite of the order in which they decide.
+func TestShadowModeCountsOnlyWhatTheOthersAllow(t *testing.T) {
+	shadow := newFlow("aa", 9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true })
+	fx := newFixture(t, shadow, newFlow("cluster", 1, nil), newNamespace(nil))
+	if a := fx.ask(t, deletion(t, newPod("a", nil))); !a.Response.Allowed {
+		t.Fatalf("%+v", a.Response.Result)
+	}
+	if a := fx.ask(t, deletion(t, newPod("b", nil))); a.Response.Allowed || a.Decision != DecisionDenied {
+		t.Errorf("%s: %+v", a.Decision, a.Response.Result)
+	}
+	if got := fx.counted(t, "aa"); got != 1 {
+		t.Errorf("shadow mode counted %d", got)
 	}
 }
 
