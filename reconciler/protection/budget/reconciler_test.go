@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -347,12 +348,15 @@ func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
 		after   time.Duration
 		kept    bool
 	}{
-		"after the timeout":                        {restart, ptr.To[int64](120), "1", timeout, true},
-		"just before the end of the grace period":  {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute - 1, true},
-		"after the grace period":                   {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute, false},
-		"when the container is replaced":           {restart, ptr.To[int64](120), "2", time.Second, false},
-		"without a grace period":                   {restart, nil, "1", timeout, false},
-		"an update that was not made has no grace": {update, ptr.To[int64](120), "1", timeout, false},
+		"after the timeout":                             {restart, ptr.To[int64](120), "1", timeout, true},
+		"just before the end of the grace period":       {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute - 1, true},
+		"after the grace period":                        {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute, false},
+		"a grace period that is negative as a Duration": {restart, ptr.To[int64](math.MaxInt64), "1", timeout + maxGrace - 1, true},
+		"after the longest grace period":                {restart, ptr.To[int64](math.MaxInt64), "1", timeout + maxGrace, false},
+		"a grace period that is zero as a Duration":     {restart, ptr.To[int64](1 << 55), "1", timeout + maxGrace - 1, true},
+		"when the container is replaced":                {restart, ptr.To[int64](120), "2", time.Second, false},
+		"without a grace period":                        {restart, nil, "1", timeout, false},
+		"an update that was not made has no grace":      {update, ptr.To[int64](120), "1", timeout, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := budget.Entry{ResourceVersion: "100", UID: "uid-pod-0", Token: "7", Effects: tc.effects}
