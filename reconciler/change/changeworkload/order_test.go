@@ -117,6 +117,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 	}
 	started := func(in *Input) { orderOpen(in); called(pre, "")(in); orderSaid(pre, "pass")(in) }
 	finishing := func(in *Input) { started(in); called(post, "")(in); atStep(finish, "")(in) }
+	unanswered := order(func(o *v1alpha1.Order) { o.Submissions[len(o.Submissions)-1].AnsweredTime = nil })
 	type want struct {
 		Phase  v1alpha1.ReleasePhase
 		Reason string
@@ -188,6 +189,10 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"a finish follows an unconfirmed PRE pass at the timeout":                  {passed(called(pre, ""), orderSaid(pre, "unconfirmed"), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
 		"a finish that is not accepted, policy Pass":                               {passed(started, atStep(finish, ""), called(post, "unreachable"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a finish that is not accepted, policy Hold":                               {passed(started, atStep(finish, ""), called(post, "unreachable"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", finish, true, "", "False/" + heldUnjudged}},
+		"a finish whose answer is not stored, at the timeout":                      {passed(started, atStep(finish, ""), called(post, ""), unanswered, after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
+		"an unconfirmed pass of a finish whose answer was lost":                    {passed(started, atStep(finish, ""), called(post, "unreachable"), orderSaid(post, "unconfirmed"), after(late)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"an unconfirmed pass of such a finish at the timeout, policy Hold":         {passed(started, atStep(finish, ""), called(post, "unreachable"), orderSaid(post, "unconfirmed"), after(tooLate), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"a contradicted pass of such a finish at the timeout":                      {passed(started, atStep(finish, ""), called(post, "unreachable"), orderSaid(post, "contradicted"), after(tooLate)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
 		"a start that is not accepted, policy Pass":                                {passed(called(pre, "unreachable"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a start that is not accepted, policy Hold":                                {passed(called(pre, "unreachable"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", start, true, "", "False/" + heldUnjudged}},
 		"a start that waits for its turn has no deadline":                          {passed(orderOpen, atStep(start, ""), after(24*time.Hour)), want{running, checking, "", start, true, "", "Unknown"}},
