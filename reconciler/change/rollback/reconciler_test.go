@@ -434,6 +434,13 @@ func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
 	}
 }
 
+func TestAFailOfADeletedWorkloadOfTheSameNameDoesNotCount(t *testing.T) {
+	w := newFixture(t).stuck()
+	w.release(w.good, 1, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed).Spec.WorkloadRef.UID = "u0"
+	w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, ""))
+	w.at(w.good, 3)
+}
+
 func TestAWorkloadThatIsNotOptedInIsNotChanged(t *testing.T) {
 	w := newFixture(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")
