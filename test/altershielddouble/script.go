@@ -7,7 +7,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Script struct {
 	// CallbackURL replaces Options.CallbackURL, unless empty.
 	CallbackURL string `json:"callbackUrl,omitempty"`
-	// CheckTimeout replaces Options.CheckTimeout, unless zero.
+	// CheckTimeout replaces Options.CheckTimeout and the timeout of a call for a synchronous check,
+	// unless zero.
 	CheckTimeout metav1.Duration `json:"checkTimeout,omitzero"`
 	// Seed determines which checks the rates select. Default 0.
 	Seed uint64 `json:"seed,omitempty"`

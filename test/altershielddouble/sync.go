@@ -30,7 +30,10 @@ func (d *Double) syncStart(key orderKey, in form) result {
 	}
 	b := d.script.behaviour(d.progress, n.facts(Pre))
 	timeout := time.Duration(in.num("checkTimeout")) * time.Millisecond
-	if timeout <= 0 {
+	switch scripted := d.script.CheckTimeout.Duration; {
+	case scripted > 0:
+		timeout = scripted
+	case timeout <= 0:
 		timeout = syncTimeout
 	}
 	how, takes := syncEnding(b, timeout)

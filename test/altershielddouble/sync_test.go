@@ -69,6 +69,7 @@ func TestASynchronousCheckTimesOutUnlessARuleMatchesIt(t *testing.T) {
 		"inconc":                     {`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"inconc"}}]}`, 0, map[string]any{"verdict": "inconc", "checkPass": false, "allFinish": true, "rules": 1}, PreFinish},
 		"shortly before the timeout": {`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","delay":"999ms"}}]}`, 999 * time.Millisecond, map[string]any{"verdict": "fail", "checkPass": false, "allFinish": true, "rules": 1}, PreFinish},
 		"after the timeout":          {`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","delay":"5s"}}]}`, time.Second, timedOut, PreTimeout},
+		"the script has a timeout":   {`{"checkTimeout":"10ms","checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","delay":"10ms"}}]}`, 10 * time.Millisecond, timedOut, PreTimeout},
 		"never":                      {`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","never":true}}]}`, time.Second, timedOut, PreTimeout},
 		"an exception is a pass":     {`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","ending":"exception"}}]}`, 0, timedOut, PreFail},
 	} {

@@ -1,6 +1,7 @@
 package releasecheck
 
 import (
+	"encoding/json"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -91,6 +92,23 @@ func (w *fixture) script(t *testing.T, script string) {
 	if err := w.double.LoadScript([]byte(script)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// checkTimeout returns the timeout of the last release check that the server received.
+func (w *fixture) checkTimeout(t *testing.T) time.Duration {
+	t.Helper()
+	var last struct {
+		CheckTimeout int64 `json:"checkTimeout"`
+	}
+	for _, c := range w.double.Log().Calls {
+		if c.Action != "submitAndStartChangeExecOrder" {
+			continue
+		}
+		if err := json.Unmarshal(c.Body, &last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Duration(last.CheckTimeout) * time.Millisecond
 }
 
 // checks returns the number of release checks that the server received.

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -28,7 +29,12 @@ const (
 )
 
 func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
-	const short = 500 * time.Millisecond
+	const (
+		short = 500 * time.Millisecond
+		// timesOut: the server gives up, long before the webhook does.
+		timesOut    = `{"checkTimeout":"10ms"}`
+		unconfirmed = "retrieve did not confirm it"
+	)
 	for name, tc := range map[string]struct {
 		script  string
 		data    map[string]string
@@ -39,6 +45,7 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 		reason  string
 		message string // part of the warning or denial; empty if there is none
 		stored  string // the stored reason
+		detail  string // part of the stored message
 	}{
 		"a pass is admitted": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + passes + `}]}`,
@@ -57,17 +64,17 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode, otherwise denied", stored: "ReleaseCheckFailed",
 		},
 		"a timeout of the published server is admitted by policy Pass": {
-			script: `{}`, timeout: short, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted unchecked", stored: "VerdictTimedOut",
+			script: timesOut, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted unchecked", stored: "VerdictTimedOut", detail: unconfirmed,
 		},
 		"a timeout of the published server is denied by policy Fail": {
-			script: `{}`, timeout: short, policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+			script: timesOut, policy: "Fail", reason: "ReleaseCheckNoVerdict", message: unconfirmed, stored: "VerdictTimedOut", detail: unconfirmed,
 		},
 		"a timeout is admitted in shadow mode, and the warning says that policy Fail would deny it": {
-			script: `{}`, timeout: short, policy: "Fail", shadow: true, allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted in shadow mode, otherwise denied", stored: "VerdictTimedOut",
+			script: timesOut, policy: "Fail", shadow: true, allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted in shadow mode, otherwise denied", stored: "VerdictTimedOut", detail: unconfirmed,
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
-			policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+			policy: "Fail", reason: "ReleaseCheckNoVerdict", message: unconfirmed, stored: "VerdictTimedOut",
 		},
 		"an unknown verdict is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
@@ -127,7 +134,7 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			if denied := w.sent.Sent(events.TypeReleaseDenied); (len(denied) == 1) == tc.allowed {
 				t.Errorf("CloudEvents: %v", denied)
 			}
-			if r := w.stored(t); r == nil || r.Status.Reason != tc.stored || r.Status.Attempt != 3 {
+			if r := w.stored(t); r == nil || r.Status.Reason != tc.stored || !strings.Contains(r.Status.Message, tc.detail) || r.Status.Attempt != 3 {
 				t.Errorf("stored %+v", r)
 			}
 			if strings.Contains(message+strings.Join(onWorkload, ""), token) {
@@ -411,6 +418,31 @@ func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
 	got := w.Admit(t.Context(), release(t))
 	if took := time.Since(begin); took > responseTimeout || !got.Response.Allowed {
 		t.Errorf("%+v after %s", got, took)
+	}
+}
+
+func TestTheServerTimesOutBeforeTheClient(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, passes)
+	w.CheckClient.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 4 * time.Second})
+	if got, want := w.checkTimeout(t), 4*time.Second-timeoutMargin; got != want {
+		t.Errorf("the server has %s, want %s", got, want)
+	}
+}
+
+func TestTheServerHasTheTimeThatSlowReadsLeave(t *testing.T) {
+	t.Parallel()
+	const reads = time.Second
+	w := newFixture(t, nil)
+	w.answer(t, passes)
+	w.settings.ReleaseCheckTimeout = responseTimeout
+	w.change.PrependReactor("get", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
+		time.Sleep(reads)
+		return false, nil, nil
+	})
+	w.Admit(t.Context(), release(t))
+	if got, most := w.checkTimeout(t), responseTimeout-reads-storeReserve-timeoutMargin; got <= 0 || got > most {
+		t.Errorf("the server has %s, want at most %s", got, most)
 	}
 }
 
