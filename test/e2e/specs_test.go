@@ -102,7 +102,7 @@ func TestTheOrder(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	t.Run("with a short timeout", func(t *testing.T) {
-		e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
+		e.setConfig(t, v1alpha1.ConfigPostTimeout, "20s")
 		runInParallel(t, e, []spec{
 			{"a check without a verdict ends by the policy after its timeout", verdictTimeout},
 			{"a pass that the server contradicts holds the release until a person judges it", contradictedPass},
