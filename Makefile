@@ -106,7 +106,7 @@ test-upgrade: up modules ## Install an earlier version, and upgrade while releas
 
 # A pinned seed, so that CI repeats the same faults. With this one the server is killed first, and the
 # first releases have every kind of ending, so timeouts expire while the other components are killed.
-test-chaos: up ## Kill and pause every component during releases and deletions; two to three minutes.
+test-chaos: up ## Kill every component and pause a third of them during releases and deletions; two to three minutes.
 	@CHAOS_SEED=$${CHAOS_SEED:-2388073} GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 chaos: up ## Like test-chaos, for 20 minutes, with 20 pods a release and a random seed. CHAOS_SEED repeats a run.

@@ -173,8 +173,9 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.inject(ctx); err != nil {
 		return err
 	}
-	if left := NotKilled(r.injector.maxKills, r.injector.count(Kill)); len(left) > 0 {
-		return fmt.Errorf("targets that were not killed: %s", strings.Join(left, ", "))
+	injected := map[FaultKind]map[string]int{Kill: r.injector.count(Kill), Pause: r.injector.count(Pause)}
+	if left := Missing(r.Seed, r.Interval, r.injector.maxKills, injected); len(left) > 0 {
+		return fmt.Errorf("faults that were not injected: %v", left)
 	}
 	if err := r.awaitRecovery(ctx); err != nil {
 		return err

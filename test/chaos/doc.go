@@ -2,8 +2,8 @@
 // that a budget covers, and replaces pods with a permission set, while it kills
 // and pauses components of the system: controllers, webhooks, functions, permission
 // centre, dispatcher, Broker and the double of the server. The double answers
-// some calls with errors. In a run every target is killed at least once.
-// Afterwards:
+// some calls with errors. In a run every target is killed at least once, and a
+// third of them is paused. Afterwards:
 //
 //   - The end of every release agrees with the verdicts that the server sent. No
 //     verdict is lost or invented, and no object changes any more.

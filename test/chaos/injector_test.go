@@ -134,8 +134,11 @@ func (i *injector) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		i.awaitFewDown(ctx)
-		if err := i.inject(ctx, f); err != nil && ctx.Err() == nil {
-			i.log("%s: %v", f, err)
+		// A pod whose processes were just killed may still count as ready, so the fault is tried again. The pause
+		// outlasts the context of the condition.
+		err := await(ctx, 3*time.Minute, f.String()+" is injected", func(context.Context) error { return i.inject(ctx, f) })
+		if err != nil && ctx.Err() == nil {
+			i.log("%v", err)
 		}
 	}
 }

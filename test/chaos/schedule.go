@@ -88,12 +88,16 @@ func Schedule(seed uint64, interval time.Duration, maxKills map[string]int) iter
 	}
 }
 
-// NotKilled returns the targets without a kill.
-func NotKilled(maxKills, kills map[string]int) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(maxKills)) {
-		if kills[name] == 0 {
-			out = append(out, name)
+// Missing returns the faults of round 0 without an injection. injected has the number of injections by kind
+// and target.
+func Missing(seed uint64, interval time.Duration, maxKills map[string]int, injected map[FaultKind]map[string]int) []Fault {
+	var out []Fault
+	for f := range Schedule(seed, interval, maxKills) {
+		if f.Round > 0 {
+			break
+		}
+		if injected[f.Kind][f.Target] == 0 {
+			out = append(out, f)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const interval = 4 * time.Second
@@ -91,9 +92,18 @@ func TestFaultsKeepTheirLimits(t *testing.T) {
 	}
 }
 
-func TestTargetsWithoutAKillAreNamed(t *testing.T) {
-	got := NotKilled(map[string]int{"webhook": 2, "controller": 2, "server": 1}, map[string]int{"controller": 1})
-	if diff := cmp.Diff([]string{"server", "webhook"}, got); diff != "" {
+func TestFaultsWithoutAnInjectionAreNamed(t *testing.T) {
+	const seed = 1
+	want := first(1, seed, someTargets)
+	if diff := cmp.Diff(want, Missing(seed, interval, someTargets, nil)); diff != "" {
 		t.Error(diff)
+	}
+	injected := map[FaultKind]map[string]int{Kill: {}, Pause: {}}
+	for len(want) > 0 {
+		injected[want[0].Kind][want[0].Target]++
+		want = want[1:]
+		if diff := cmp.Diff(want, Missing(seed, interval, someTargets, injected), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("injected %v: %s", injected, diff)
+		}
 	}
 }
