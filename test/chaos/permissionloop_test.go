@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	// permissionPods is the number of pods with a permission set. They run on
 	// the real node, because an init container waits for the permission.
 	permissionPods = 3
+	// minReplaced is the minimum number of pods that were deleted and replaced in a run.
+	minReplaced = 3
 	// grantedWithin and revokedWithin are time limits after the faults.
 	grantedWithin, revokedWithin = 3 * time.Minute, 2 * time.Minute
 	// configPermission is the ConfigMap of the settings.
@@ -124,8 +127,11 @@ func (p *permissionLoop) run(ctx context.Context) {
 	r := rand.New(rand.NewPCG(p.seed, 1<<35))
 	for sleep(ctx, 4*time.Second+time.Duration(r.Int64N(int64(6*time.Second)))) {
 		list, err := p.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
-		if err == nil && len(list.Items) > 0 {
-			err = p.kube.CoreV1().Pods(p.namespace).Delete(ctx, list.Items[r.IntN(len(list.Items))].Name, metav1.DeleteOptions{})
+		if err == nil {
+			pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+			if len(pods) > 0 {
+				err = p.kube.CoreV1().Pods(p.namespace).Delete(ctx, pods[r.IntN(len(pods))].Name, metav1.DeleteOptions{})
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			p.log("delete a pod of %s: %v", p.namespace, err)
@@ -195,7 +201,10 @@ func (p *permissionLoop) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.log("%s: %d pods had grants", p.namespace, p.seen.Len())
+	p.log("%s: there were %d pods", p.namespace, p.seen.Len())
+	if replaced := p.seen.Len() - permissionPods; replaced < minReplaced {
+		return fmt.Errorf("%d pods were replaced during the faults, want at least %d", replaced, minReplaced)
+	}
 	if doubled := stats.Duplicates - p.duplicates; doubled > 0 {
 		return fmt.Errorf("%d grants were doubled", doubled)
 	}
