@@ -228,11 +228,14 @@ func resultOf(err error) string {
 }
 
 // awaitBudget waits until the budget has no charges, allows all deletions above
-// minAvailable and has the condition Guarding.
+// minAvailable and has the condition Guarding. It replaces pods that are deleted meanwhile.
 func (b *budgetLoop) awaitBudget(ctx context.Context, within time.Duration) error {
 	return await(ctx, within, "the budget of "+b.namespace+" has no charges", func(ctx context.Context) error {
 		budget, err := b.policy.PodUnavailableBudgets(b.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
+			return err
+		}
+		if err := b.fill(ctx); err != nil {
 			return err
 		}
 		pods, err := b.kube.CoreV1().Pods(b.namespace).List(ctx, metav1.ListOptions{})
@@ -260,12 +263,25 @@ func (b *budgetLoop) awaitBudget(ctx context.Context, within time.Duration) erro
 	})
 }
 
-// check checks the run, and that the budget still admits exactly what it
-// allows. No requests are made meanwhile.
-func (b *budgetLoop) check(ctx context.Context) error {
-	if err := b.fill(ctx); err != nil {
+// deleteAnswered deletes a pod, which is available, and reports whether the budget allows it. On a busy machine
+// the API server may not wait long enough for the webhook, so the deletion is repeated.
+func (b *budgetLoop) deleteAnswered(ctx context.Context, pod *corev1.Pod) (allowed bool, err error) {
+	b.availability.Request(pod.UID)
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: new(int64)}
+	err = await(ctx, time.Minute, "the webhook responds", func(ctx context.Context) error {
+		err := b.kube.CoreV1().Pods(b.namespace).Delete(ctx, pod.Name, options)
+		if allowed = err == nil; apierrs.IsForbidden(err) {
+			b.availability.Denied(pod.UID)
+			return nil
+		}
 		return err
-	}
+	})
+	return allowed, err
+}
+
+// check checks the run, and that the budget still admits exactly what it
+// allows. No other requests are made meanwhile.
+func (b *budgetLoop) check(ctx context.Context) error {
 	if err := b.awaitBudget(ctx, refundedWithin); err != nil {
 		return err
 	}
@@ -276,15 +292,12 @@ func (b *budgetLoop) check(ctx context.Context) error {
 	admitted := 0
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		b.availability.Request(pod.UID)
-		err := b.kube.CoreV1().Pods(b.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-		switch {
-		case err == nil:
-			admitted++
-		case apierrs.IsForbidden(err):
-			b.availability.Denied(pod.UID)
-		default:
+		allowed, err := b.deleteAnswered(ctx, pod)
+		if err != nil {
 			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+		}
+		if allowed {
+			admitted++
 		}
 	}
 	faults := b.availability.Violations()
