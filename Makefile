@@ -117,7 +117,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 	@hack/fuzz.sh
 
 # Nightly: each fault is built into its package, and the tests of the package have to fail.
-mutations: ## Inject faults into decisions and verify that tests notice each; a quarter of an hour.
+mutations: ## Inject faults into decisions and verify that tests notice each; twenty minutes.
 	@go run ./test/mutation
 
 # A million steps of the models of grants and of budgets; then 50 releases of 50 pods, and one of 1000.

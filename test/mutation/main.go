@@ -1,12 +1,12 @@
 // Command mutation injects faults into decisions, one at a time, and verifies that the
-// named tests notice each. It does not change the tree: go test -overlay replaces the file.
+// named tests notice each. They have to pass without a fault first. It does not change the
+// tree: go test -overlay replaces the file.
 //
 //	go run ./test/mutation           # all faults
 //	go run ./test/mutation refund    # those whose description or file contains the word
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,72 +34,116 @@ func main() {
 }
 
 func run(ctx context.Context, word string) error {
-	var survived []string
-	tried := 0
+	var chosen []fault
 	for _, f := range faults {
-		if !strings.Contains(f.file+" "+f.what, word) {
-			continue
+		if strings.Contains(f.file+" "+f.what, word) {
+			chosen = append(chosen, f)
 		}
-		tried++
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no fault contains %q", word)
+	}
+	if err := passWithoutFaults(chosen, func(f fault) (result, error) { return f.test(ctx) }); err != nil {
+		return err
+	}
+	var survived []string
+	for _, f := range chosen {
 		began := time.Now()
-		caught, err := f.inject(ctx)
+		got, err := f.inject(ctx)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %s: %w", f.file, f.what, err)
-		case !caught:
+		case got == failed:
+			fmt.Printf("caught   %-10s %s: %s (%.0f s)\n", f.part, f.file, f.what, time.Since(began).Seconds())
+		default:
 			survived = append(survived, f.file+": "+f.what)
 			fmt.Printf("SURVIVED %-10s %s: %s\n", f.part, f.file, f.what)
-		default:
-			fmt.Printf("caught   %-10s %s: %s (%.0f s)\n", f.part, f.file, f.what, time.Since(began).Seconds())
 		}
 	}
-	fmt.Printf("%d of %d faults are caught\n", tried-len(survived), tried)
-	switch {
-	case tried == 0:
-		return fmt.Errorf("no fault contains %q", word)
-	case len(survived) > 0:
+	fmt.Printf("%d of %d faults are caught\n", len(chosen)-len(survived), len(chosen))
+	if len(survived) > 0 {
 		return fmt.Errorf("no test noticed:\n  %s", strings.Join(survived, "\n  "))
 	}
 	return nil
 }
 
-// inject reports whether a test fails with the fault.
-func (f fault) inject(ctx context.Context) (caught bool, err error) {
+// passWithoutFaults returns an error unless the tests of all faults pass. Tests that fail anyway
+// notice nothing.
+func passWithoutFaults(all []fault, test func(fault) (result, error)) error {
+	done := map[[2]string]bool{}
+	for _, f := range all {
+		key := [2]string{f.pkg, f.tests}
+		if done[key] {
+			continue
+		}
+		done[key] = true
+		if got, err := test(f); err != nil {
+			return fmt.Errorf("tests of %s without a fault: %w", f.pkg, err)
+		} else if got != passed {
+			return fmt.Errorf("tests of %s that match %s %s without a fault", f.pkg, f.tests, got)
+		}
+	}
+	return nil
+}
+
+// inject runs the tests with the fault.
+func (f fault) inject(ctx context.Context) (got result, err error) {
 	source, err := os.ReadFile(f.file)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	mutant, err := f.apply(string(source))
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	overlay, err := writeOverlay(dir, f.file, mutant)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	return f.test(ctx, "-count=1", "-overlay", overlay)
+}
+
+// result is the result of tests.
+type result string
+
+// The results.
+const (
+	passed result = "pass"
+	failed result = "fail"
+	hung   result = "hang"
+)
+
+// test runs the tests with these flags of go test.
+func (f fault) test(ctx context.Context, flags ...string) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tests := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout", hang.String(), "-overlay", overlay, "-run", f.tests, f.pkg)
-	var out bytes.Buffer
-	tests.Stdout, tests.Stderr = &out, &out
-	err = tests.Run()
+	args := append([]string{"test", "-timeout", hang.String(), "-run", f.tests}, flags...)
+	out, err := exec.CommandContext(ctx, "go", append(args, f.pkg)...).CombinedOutput()
+	got, err := resultOf(string(out), err)
+	if got == hung {
+		fmt.Printf("a test hangs:\n%s\n", out)
+	}
+	return got, err
+}
+
+// resultOf returns the result of go test, by its output and error.
+func resultOf(output string, err error) (result, error) {
 	switch {
-	case err == nil && strings.Contains(out.String(), "no tests to run"):
-		return false, fmt.Errorf("no test of %s matches %s", f.pkg, f.tests)
+	case err == nil && strings.Contains(output, "no tests to run"):
+		return "", errors.New("no test matches")
 	case err == nil:
-		return false, nil
-	case strings.Contains(out.String(), "--- FAIL: "):
-		return true, nil
-	case strings.Contains(out.String(), "panic: test timed out"):
-		fmt.Printf("a test hangs:\n%s\n", out.Bytes())
-		return false, nil
+		return passed, nil
+	case strings.Contains(output, "--- FAIL: "):
+		return failed, nil
+	case strings.Contains(output, "panic: test timed out"):
+		return hung, nil
 	default:
-		return false, fmt.Errorf("%w\n%s", err, out.Bytes())
+		return "", fmt.Errorf("%w\n%s", err, output)
 	}
 }
 
