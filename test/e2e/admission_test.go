@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/replicas"
 )
 
 // unusualDeployment is released, suspended and repaired like any other
@@ -228,16 +230,16 @@ func blockingSwitch(t *testing.T, e *environment) {
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
-// awaitAnswers waits until a command ends with an exit code. It runs the
-// command several times, so that each replica of the webhook answers.
+// awaitAnswers waits until a command ends with an exit code at each replica of
+// the webhook.
 func (n *namespace) awaitAnswers(t *testing.T, within time.Duration, code int, args ...string) {
 	t.Helper()
 	await(t, within, "kubectl exits with code "+fmt.Sprint(code), func(context.Context) error {
-		for range 4 {
+		return replicas.Reach(8, func() error {
 			if r := n.try(t, args...); r.Code != code {
-				return fmt.Errorf("%s", r)
+				return errors.New(r.String())
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/replicas"
 )
 
 // The server checks a release before the webhook admits it.
@@ -79,12 +81,12 @@ func (e *environment) awaitReleaseCheck(t *testing.T) {
 	t.Helper()
 	n := e.optedInNamespace(t)
 	await(t, shortTimeout, "the release check is in force", func(context.Context) error {
-		for range 6 {
-			if r := n.apply(t, builder.Deployment("web", 1, builder.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, dryRunWarning) {
-				return fmt.Errorf("%s", r)
+		return replicas.Reach(8, func() error {
+			if r := n.tryApply(t, builder.Deployment("web", 1, builder.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, dryRunWarning) {
+				return errors.New(r.String())
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 
@@ -95,15 +97,14 @@ func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	t.Helper()
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, timedOut)
-	count := 0
+	var count atomic.Int32
 	await(t, rolloutTimeout, "the policy is in force", func(context.Context) error {
-		for range 4 {
-			count++
-			if r := n.tryApply(t, builder.Deployment(fmt.Sprint("web-", count), 0, builder.Simulated)); r.Code == 0 {
-				return fmt.Errorf("%s", r)
+		return replicas.Reach(8, func() error {
+			if r := n.tryApply(t, builder.Deployment(fmt.Sprint("web-", count.Add(1)), 0, builder.Simulated)); r.Code == 0 {
+				return errors.New(r.String())
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/test/e2e/replicas"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -138,7 +139,7 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),
 		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
 	eventually(t, shortTimeout, "all webhook replicas read the annotation", func() error {
-		for range 20 { // enough requests to reach every replica of the webhook
+		return replicas.Reach(20, func() error {
 			p, err := testCluster.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err != nil {
 				return err
@@ -146,8 +147,8 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 			if podmeta.InitContainer(p) == nil {
 				return errors.New("a pod is not injected")
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if _, err := testCluster.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

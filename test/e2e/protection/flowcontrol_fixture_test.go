@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/replicas"
 )
 
 // deploymentOf returns a Deployment of simulated pods.
@@ -61,12 +63,12 @@ spec:
 	n.cleanup(t, "delete", "pdfc", n.name)
 	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulatedPodSpec)
 	n.await(t, "all replicas enforce the flow control", func() error {
-		for range 20 { // enough requests to reach each replica of the webhook
+		return replicas.Reach(8, func() error {
 			if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 && !strings.Contains(r.Stderr, "shadow mode") {
 				return errors.New("a deletion was admitted without the webhook")
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	return c
 }
