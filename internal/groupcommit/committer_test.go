@@ -198,6 +198,16 @@ func TestOnePlaceAdmitsOneOfManyRequestsToTwoReplicas(t *testing.T) {
 	})
 }
 
+func TestRequestsAtOnceShareAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(75)
+		w.delay = 50 * time.Millisecond
+		if got := storm(t, 150, newReplica(w, Options{})); got != 75 || w.swaps > 2 {
+			t.Errorf("%d of 150 responses admit a name, with %d writes", got, w.swaps)
+		}
+	})
+}
+
 func TestConflictsDenyNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(300)
