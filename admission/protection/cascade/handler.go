@@ -53,10 +53,10 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if object.DeletionTimestamp != nil || !Protected(object.Labels) {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
-	dependents, hint, err := h.contents(ctx, req)
+	dependents, hint, err := h.contents(ctx, req, object.Name)
 	switch {
 	case err != nil:
-		dependents, hint = fmt.Sprintf("the objects that would be deleted with it cannot be counted (%v)", err), hintOf(req, err)
+		dependents, hint = fmt.Sprintf("the objects that would be deleted with it cannot be counted (%v)", err), hintOf(object.Name, err)
 	case dependents == "":
 		return admission.Allow(DecisionNoDependents)
 	default:
@@ -67,14 +67,15 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	return h.answerProtected(ctx, req, &object, message)
 }
 
-// contents describes the objects that are counted, and how to delete them first.
-func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest) (dependents, hint string, err error) {
+// contents describes the objects that are counted, and how to delete them first. Name is that of the object: a
+// deletecollection has none in the request.
+func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest, name string) (dependents, hint string, err error) {
 	if req.Kind.Kind == "Namespace" {
-		pods, err := h.pods(ctx, req.Name)
+		pods, err := h.pods(ctx, name)
 		if err != nil {
 			return "", "", err
 		}
-		volumeClaims, err := h.volumeClaims(ctx, req.Name)
+		volumeClaims, err := h.volumeClaims(ctx, name)
 		return describe(pods, volumeClaims), "scale its workloads to 0 and delete its PersistentVolumeClaims first; ", err
 	}
 	objects, err := h.objects(ctx, req)
@@ -82,12 +83,12 @@ func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest
 }
 
 // hintOf says how the objects can be counted after an error.
-func hintOf(req *admissionv1.AdmissionRequest, err error) string {
+func hintOf(name string, err error) string {
 	if !apierrs.IsForbidden(err) {
 		return "try again if the error is temporary; "
 	}
 	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labeled %s: \"true\" (docs/protection/cascading-deletion.md); ",
-		req.Name, v1alpha1.CountCustomResourcesLabel)
+		name, v1alpha1.CountCustomResourcesLabel)
 }
 
 // answerProtected reports and denies the deletion of a protected object, or allows it in
@@ -171,13 +172,13 @@ func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	resource, ok := servedResource(&crd)
 	if !ok {
-		return c, fmt.Errorf("no version of %s is served", req.Name)
+		return c, fmt.Errorf("no version of %s is served", crd.Name)
 	}
 	list, err := h.Objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrs.IsNotFound(err) {
 		return c, nil // not established: there are no objects
 	} else if err != nil {
-		return c, fmt.Errorf("list %s: %w", req.Name, err)
+		return c, fmt.Errorf("list %s: %w", crd.Name, err)
 	}
 	c.n = int64(len(list.Items))
 	if left := list.RemainingItemCount; left != nil {

@@ -170,7 +170,7 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	}{
 		"none":                 {nil, nil, DecisionNoDependents, "", ""},
 		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it", "delete its objects first; or remove its label"},
-		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel, "allow the webhook to list"},
+		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel, "allow the webhook to list crontabs.stable.example.com by"},
 		"the server fails":     {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted", "try again if the error is temporary; or remove its label"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,9 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 				objects.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
 			}
 			h := Handler{Objects: objects, Recorder: record.NewFakeRecorder(1)}
-			a := h.Admit(t.Context(), deletion(t, "CustomResourceDefinition", "customresourcedefinitions", crontabs()))
+			req := deletion(t, "CustomResourceDefinition", "customresourcedefinitions", crontabs())
+			req.Name = "" // as for a deletecollection
+			a := h.Admit(t.Context(), req)
 			if a.Decision != tc.decision || (tc.message != "" && !strings.Contains(a.Response.Result.Message, tc.message)) ||
 				(tc.wayOut != "" && !strings.Contains(a.Response.Result.Message, "Ways out: "+tc.wayOut)) {
 				t.Errorf("decision %s: %+v", a.Decision, a.Response.Result)
