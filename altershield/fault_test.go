@@ -65,12 +65,16 @@ func TestAnOrderWhoseAnswerIsLostIsReportedAsExisting(t *testing.T) {
 	}
 }
 
+// slowTimeout is the timeout of a call that has no answer. On a busy machine the connection takes a part of it.
+const slowTimeout = time.Second
+
 func TestStartsAndFinishesAreSentOnceDespiteFaults(t *testing.T) {
 	for _, fault := range []string{
 		`"fault":"901"`, `"fault":"500"`, `"fault":"502"`, `"fault":"garbage"`, `"fault":"404"`,
 		`"fault":"reset"`, `"fault":"reset","after":true`, `"fault":"slow","delay":"1h"`, `"fault":"slow","delay":"1h","after":true`,
 	} {
 		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			w := newFixture(t, nil)
 			w.open(t)
 			node := w.startBatch(t).NodeID
@@ -78,7 +82,7 @@ func TestStartsAndFinishesAreSentOnceDespiteFaults(t *testing.T) {
 			before := len(w.double.Log().Calls)
 			if strings.Contains(fault, "slow") {
 				impatient := w.config
-				impatient.AttemptTimeout = 200 * time.Millisecond
+				impatient.AttemptTimeout = slowTimeout
 				w.client = New(impatient, WithPause(time.Millisecond))
 			}
 			w.script(t, `{"faults":[{`+fault+`}]}`)
@@ -169,6 +173,7 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 		}, KindMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not detect that the client disconnected
 				tc.answer(w, r)
@@ -176,7 +181,7 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 			defer server.Close()
 			config := Config{BaseURL: server.URL}
 			if tc.want == KindTimeout {
-				config.AttemptTimeout = 200 * time.Millisecond
+				config.AttemptTimeout = slowTimeout
 			}
 			c := New(config)
 			defer c.Close()
