@@ -115,15 +115,15 @@ func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 // All requests begin at once, so they share the timeout of 5 s. A machine that needs more than a second for
 // the same deletions without a budget is too busy: then there are fewer clients.
 func TestClientsAtOnceAreAllAnswered(t *testing.T) {
-	clients := 150
-	for without := stormWithoutBudget(t, clients); without > time.Second; without /= 2 {
-		clients /= 2
-		t.Logf("the deletions took %s without a budget: %d clients", without, clients)
+	requests := 150
+	for without := stormWithoutBudget(t, requests); without > time.Second; without /= 2 {
+		requests /= 2
+		t.Logf("the deletions took %s without a budget: %d clients", without, requests)
 	}
-	available := clients / 2
-	n, c := barePodsWithBudget(t, clients, available)
-	s := storm(t, c, n.name, runningPods(t, c, n.name), clients)
-	if s.passed != clients-available || s.denied != available || len(s.unanswered)+len(s.others)+s.notFound > 0 {
+	available := requests / 2
+	n, c := barePodsWithBudget(t, requests, available)
+	s := storm(t, c, n.name, runningPods(t, c, n.name), requests)
+	if s.passed != requests-available || s.denied != available || len(s.unanswered)+len(s.others)+s.notFound > 0 {
 		t.Fatalf("%d passed, %d denied, %d without a response of the webhook, %d not found, others %v", s.passed, s.denied, len(s.unanswered), s.notFound, s.others)
 	}
 	awaitAllowed(t, c, n.name, 0)
@@ -133,10 +133,10 @@ func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 }
 
 // stormWithoutBudget returns how long as many concurrent clients need to delete a pod each.
-func stormWithoutBudget(t *testing.T, clients int) time.Duration {
+func stormWithoutBudget(t *testing.T, requests int) time.Duration {
 	t.Helper()
 	n, c := newNamespace(t), connect(t)
-	createBarePods(t, c, n.name, clients)
+	createBarePods(t, c, n.name, requests)
 	n.await(t, "all pods are Ready", func() error {
 		if left := notReady(t, c, n.name); len(left) > 0 {
 			return fmt.Errorf("not Ready: %v", left)
@@ -145,8 +145,8 @@ func stormWithoutBudget(t *testing.T, clients int) time.Duration {
 	})
 	names := runningPods(t, c, n.name)
 	began := time.Now()
-	if s := storm(t, c, n.name, names, clients); s.passed != clients {
-		t.Logf("without a budget %d of %d deletions passed, %d without a response of a webhook, others %v", s.passed, clients, len(s.unanswered), s.others)
+	if s := storm(t, c, n.name, names, requests); s.passed != requests {
+		t.Logf("without a budget %d of %d deletions passed, %d without a response of a webhook, others %v", s.passed, requests, len(s.unanswered), s.others)
 	}
 	return time.Since(began)
 }

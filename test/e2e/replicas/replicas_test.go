@@ -28,7 +28,11 @@ func TestRequestsAtOnceHaveAConnectionEach(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	err := Reach(n, func() error {
-		response, err := server.Client().Get(server.URL)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			return err
+		}
+		response, err := server.Client().Do(request)
 		if err != nil {
 			return err
 		}
