@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"knative.dev/eventing/pkg/apis/config"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"sigs.k8s.io/yaml"
@@ -68,6 +69,32 @@ func TestTheInstalledReferenceNamesTheInstalledBroker(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reference (-want +got):\n%s", diff)
+	}
+}
+
+// Knative gives a Broker without spec.config the configuration of the cluster's default class, also if it
+// has another class, and then it never becomes Ready.
+func TestNoDefaultOfTheClusterConfiguresTheInstalledBroker(t *testing.T) {
+	defaults, err := config.NewDefaultsConfigFromMap(map[string]string{config.BrokerDefaultsKey: `
+clusterDefault:
+  brokerClass: Kafka
+  apiVersion: v1
+  kind: ConfigMap
+  name: kafka-broker-config
+  namespace: knative-eventing
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := config.ToContext(t.Context(), &config.Config{Defaults: defaults})
+	for _, file := range []string{"300-broker.yaml", "../overlays/kafka/broker.yaml", "../overlays/rabbitmq/broker.yaml"} {
+		var broker eventingv1.Broker
+		read(t, file, &broker)
+		want := broker.DeepCopy().Spec.Config
+		broker.SetDefaults(ctx)
+		if diff := cmp.Diff(want, broker.Spec.Config); diff != "" {
+			t.Errorf("spec.config of %s (-manifest +defaulted):\n%s", file, diff)
+		}
 	}
 }
 
