@@ -101,6 +101,25 @@ finalized() {
   with_finalizer pods stke.io/podpermission-protection
   ! has "$releases" || with_finalizer "$releases" app.ops.cloud.alipay.com/order
 }
+# Lists, by namespace, "names namespace" of the objects of a resource that have one of the labels, or annotations, that a
+# patch removes.
+marked() {
+  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -rs --arg part "$2" --argjson patch "$3" '
+    ($patch.metadata[$part] | keys) as $marks | map(select(.[$part] // {} | keys | any(IN($marks[]))))
+    | group_by(.namespace)[] | "\(map(.name) | join(" "))\t\(.[0].namespace // "")"'
+}
+# Removes labels, or annotations, from the objects of a resource that have them, and adds those that still have one to
+# $kept: a webhook or policy of others may deny each change of an object. An object that was deleted meanwhile is no error.
+unmark() {
+  local resource=$1 part=$2 patch names namespace name
+  patch=$(printf '%s\n' "${@:3}" | jq -cRn --arg part "$part" '{metadata: {($part): [inputs | {(.): null}] | add}}')
+  marked "$resource" "$part" "$patch" | while IFS=$'\t' read -r names namespace; do
+    { xargs kubectl patch "$resource" -n "$namespace" --type merge -p "$patch" <<<"$names" 2>&1 >/dev/null || true; } | sed '/(NotFound)/d' >&2
+  done
+  kept+=$(marked "$resource" "$part" "$patch" | while IFS=$'\t' read -r names namespace; do
+    for name in $names; do echo "$part of $resource ${namespace:+$namespace/}$name"; done
+  done)$'\n'
+}
 # Lists the orders that are open at the AlterShield server: id, release and page.
 open_orders() {
   ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*]}' | jq -rs 'map(select(.status.order | .openedTime and (.closing.answeredTime | not)) |
@@ -158,8 +177,9 @@ maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m
 
 say "finalizers"
 open_orders
+# What is denied is listed below.
 finalized | while IFS=$'\t' read -r resource namespace name rest; do
-  maybe patch "$resource" -n "$namespace" "$name" --type merge -p "{\"metadata\":{\"finalizers\":$rest}}"
+  maybe patch "$resource" -n "$namespace" "$name" --type merge -p "{\"metadata\":{\"finalizers\":$rest}}" || true
 done
 
 say "held rollouts"
@@ -170,17 +190,18 @@ held | while IFS=$'\t' read -r kind namespace name patch; do
 done
 
 say "labels and annotations"
+kept=
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
 # on the template of a Knative Service stay: without them Serving would create a Revision.
 version=admission-webhook-altershield.antgroup.com/version
-annotations=("$version-" admission-webhook-altershield.antgroup.com/attempt- "$app/bypass-" "$app/hold-" "$app/rollback-" "$app/rollback-request-" "$app/replay-request-")
-maybe annotate "$workloads" -A --all "${annotations[@]}" >/dev/null
-maybe annotate replicasets.apps,controllerrevisions.apps -A --all "${annotations[@]}" >/dev/null
-for label in "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspend"; do
-  maybe label "$workloads" -A -l "$label" "$label-" >/dev/null
+annotations=("$version" admission-webhook-altershield.antgroup.com/attempt "$app/bypass" "$app/hold" "$app/rollback" "$app/rollback-request" "$app/replay-request")
+for resource in ${workloads//,/ }; do
+  unmark "$resource" annotations "${annotations[@]}"
+  unmark "$resource" labels "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspend"
 done
-maybe label pods -A -l "$app/operate-finished" "$app/operate-finished-" >/dev/null
-maybe label namespaces -l policy.breakwater.dev/guarded policy.breakwater.dev/guarded- >/dev/null
+for resource in replicasets.apps controllerrevisions.apps; do unmark "$resource" annotations "${annotations[@]}"; done
+unmark pods labels "$app/operate-finished"
+unmark namespaces labels policy.breakwater.dev/guarded
 remove controllerrevisions.apps -A -l app.ops.cloud.alipay.com/history-of
 remove poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=breakwater
 
@@ -194,7 +215,7 @@ for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterr
 done
 remove namespace "$ns" || true
 
-left=$(maybe get "$cluster" -l "$ours" -o name; crds; maybe get namespace "$ns" -o name --ignore-not-found; finalized)
+left=$(maybe get "$cluster" -l "$ours" -o name; crds; maybe get namespace "$ns" -o name --ignore-not-found; finalized; sed '/^$/d' <<<"$kept")
 if [[ -n $left ]]; then
   printf 'Not removed:\n%s\n' "$left" >&2
   exit 1

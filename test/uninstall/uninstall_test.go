@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
@@ -138,6 +139,47 @@ spec: {appName: clones, attempt: 1, changeWorkloadId: "", countThreshold: 1, cre
   serviceName: "", waitTimeThreshold: 1, workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: clones, uid: u}}
 `
 
+// sealed are Deployments of which a policy of others denies each change, also one that changes nothing: foreign has
+// nothing of Breakwater.
+const sealed = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: foreign, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: foreign}}
+  template:
+    metadata: {labels: {app: foreign}}
+    spec: {containers: [{name: app, image: app}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: sealed, namespace: shop, labels: {admission-webhook-altershield.antgroup.com/version: v1}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: sealed}}
+  template:
+    metadata: {labels: {app: sealed}}
+    spec: {containers: [{name: app, image: app}]}
+`
+
+const seal = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: theirs}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}
+  validations:
+  - {expression: "!(object.metadata.name in ['foreign', 'sealed'])", message: set limits}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: theirs}
+spec: {policyName: theirs, validationActions: [Deny]}
+`
+
 // Without Breakwater nothing would resume it.
 func TestUninstallRemovesNothingWhileAWorkloadOfAnotherKindIsHeld(t *testing.T) {
 	kubectl(t, clonesets+"---\n{apiVersion: v1, kind: Namespace, metadata: {name: clones}}\n", "apply", "--server-side", "-f", "-")
@@ -166,8 +208,11 @@ func TestUninstallRemovesNothingWhileAWorkloadOfAnotherKindIsHeld(t *testing.T) 
 }
 
 func TestUninstallLeavesNothingBehind(t *testing.T) {
-	before := snapshot(t)
 	kubectl(t, written, "apply", "--server-side", "-f", "-")
+	kubectl(t, sealed, "apply", "--server-side", "-f", "-")
+	kubectl(t, seal, "apply", "--server-side", "-f", "-")
+	awaitSeal(t, true)
+	before := snapshot(t)
 	// Pod deleted waits for its finalizer, which no process removes.
 	kubectl(t, "", "delete", "pod", "deleted", "-n", "shop", "--wait=false")
 	for _, part := range []string{"config/core", "config/protection", "config/permission"} {
@@ -190,7 +235,9 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	if snapshot(t) == before {
 		t.Fatal("something was removed without --yes, or although releases are held")
 	}
-	uninstall(t, 0, "--yes", "--resume")
+	if out := uninstall(t, 1, "--yes", "--resume"); !strings.Contains(out, "labels of deployments.apps shop/sealed\n") || strings.Contains(out, "foreign") {
+		t.Errorf("Deployment sealed, and no other, is not named as left:\n%s", out)
+	}
 
 	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(snapshot(t), "\n")); diff != "" {
 		t.Errorf("objects of the cluster differ (- before the installation, + after the removal):\n%s", diff)
@@ -217,7 +264,25 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 		t.Errorf("a deleted pod is still there: %s", pods)
 	}
 	// Uninstalling can be repeated.
+	kubectl(t, seal, "delete", "-f", "-")
+	awaitSeal(t, false)
 	uninstall(t, 0, "--yes")
+	if got := kubectl(t, "", "get", "deployment", "sealed", "-n", "shop", "-o", "jsonpath={.metadata.labels}"); got != "" {
+		t.Errorf("Deployment sealed has the labels %s", got)
+	}
+}
+
+// awaitSeal waits until the API server evaluates the policy, or no longer does.
+func awaitSeal(t *testing.T, denies bool) {
+	t.Helper()
+	var out []byte
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var err error
+		out, err = exec.CommandContext(ctx, "kubectl", "annotate", "deployment", "foreign", "-n", "shop", "a=b", "--dry-run=server").CombinedOutput()
+		return denies == (err != nil && strings.Contains(string(out), "set limits")), nil
+	}); err != nil {
+		t.Fatalf("the policy denies changes: %t, want %t: %v\n%s", !denies, denies, err, out)
+	}
 }
 
 // snapshot lists the cluster-scoped objects that an installation may leave, and the namespaces of all
