@@ -19,6 +19,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/tools/release/base"
 )
 
 // options say what to make.
@@ -99,7 +101,7 @@ func readOptions(ctx context.Context) (options, error) {
 	flag.StringVar(&o.root, "root", ".", "repository")
 	flag.StringVar(&o.version, "version", "", "version, such as v0.1.0")
 	flag.StringVar(&o.out, "out", "", "folder of the files (default dist/VERSION in the repository)")
-	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms of the images")
+	flag.StringVar(&platforms, "platforms", strings.Join(base.Platforms, ","), "platforms of the images")
 	flag.StringVar(&only, "parts", "", "folders of config to release (default all)")
 	flag.StringVar(&o.download, "download", "https://github.com/breakwater-dev/breakwater/releases/download",
 		"URL below which the folder VERSION with the files will be published")

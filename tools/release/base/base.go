@@ -25,6 +25,9 @@ const (
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 )
 
+// Platforms are those of the images of a release. ko.yaml has the same, for images that are built from a checkout.
+var Platforms = []string{"linux/amd64", "linux/arm64"}
+
 // New returns the base image for the platforms: root certificates, a user and /tmp. It is made
 // here, not pulled, so that it needs no other registry and is reproducible: the certificates are
 // those of a pinned Go module.

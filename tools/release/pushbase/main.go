@@ -35,7 +35,7 @@ func push(ctx context.Context, registry string) (name.Digest, error) {
 	if err != nil {
 		return name.Digest{}, fmt.Errorf("environment variable KO_DOCKER_REPO: %w", err)
 	}
-	index, err := base.New([]string{"linux/amd64", "linux/arm64"})
+	index, err := base.New(base.Platforms)
 	if err != nil {
 		return name.Digest{}, err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/tools/release/base"
 )
 
 const root = "../../.."
@@ -90,18 +92,33 @@ func TestApplyUsesTheOverlayOfEachPartThatHasOne(t *testing.T) {
 	}
 }
 
-func TestKoUsesNoBaseImageThatIsNotPinned(t *testing.T) {
+// ko itself builds for linux/amd64 only.
+func TestKoBuildsForThePlatformsOfARelease(t *testing.T) {
+	if got := readKoConfig(t).DefaultPlatforms; !slices.Equal(got, base.Platforms) {
+		t.Errorf("defaultPlatforms of ko.yaml are %q, want %q", got, base.Platforms)
+	}
+}
+
+type koConfig struct {
+	DefaultBaseImage   string            `json:"defaultBaseImage"`
+	BaseImageOverrides map[string]string `json:"baseImageOverrides"`
+	DefaultPlatforms   []string          `json:"defaultPlatforms"`
+}
+
+func readKoConfig(t *testing.T) (config koConfig) {
+	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "ko.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config struct {
-		DefaultBaseImage   string            `json:"defaultBaseImage"`
-		BaseImageOverrides map[string]string `json:"baseImageOverrides"`
-	}
 	if err := yaml.Unmarshal(raw, &config); err != nil {
 		t.Fatal(err)
 	}
+	return config
+}
+
+func TestKoUsesNoBaseImageThatIsNotPinned(t *testing.T) {
+	config := readKoConfig(t)
 	if config.DefaultBaseImage == "" {
 		t.Error("ko.yaml has no defaultBaseImage, so that ko uses its own, which is a tag")
 	}
