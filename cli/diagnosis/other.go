@@ -8,6 +8,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -43,12 +44,25 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	} else if waitsWithoutCondition(p) {
 		e.State, e.Reason = StateRunning, ReasonNotReported
 		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
-		if c := podmeta.InitContainer(p); c != nil {
+		if unpulled := imageNotPulled(p); unpulled != "" {
+			e.Why = []string{"the image of its init container cannot be pulled: " + unpulled}
+			e.WaysOut = []WayOut{{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}}
+		} else if c := podmeta.InitContainer(p); c != nil {
 			e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, c.Name)}}
 		}
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
 	return e
+}
+
+// imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.
+func imageNotPulled(p *corev1.Pod) string {
+	for _, s := range p.Status.InitContainerStatuses {
+		if w := s.State.Waiting; s.Name == protocol.ContainerName && w != nil && (w.Reason == "ErrImagePull" || w.Reason == "ImagePullBackOff") {
+			return w.Reason + ": " + w.Message
+		}
+	}
+	return ""
 }
 
 // waitsWithoutCondition reports whether a pod without a condition waits for permissions: its app

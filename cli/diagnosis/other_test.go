@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -72,6 +73,23 @@ func TestTheNamespaceOfAPodIsEnabledBeforeThePodIsCreatedAgain(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
+	}
+}
+
+// Its init container has not started, so it has no log.
+func TestAnImageThatCannotBePulledIsExplained(t *testing.T) {
+	for reason, want := range map[string]string{"ErrImagePull": "private-registry", "ImagePullBackOff": "private-registry", "PodInitializing": "kubectl logs"} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}}}
+		p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName}}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: protocol.ContainerName,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "401 Unauthorized"}}}}
+		e := diagnosis.ExplainPod(p)
+		if told := strings.Contains(e.Why[0], reason+": 401 Unauthorized"); e.Reason != diagnosis.ReasonNotReported || told != (want == "private-registry") {
+			t.Errorf("%s: got %s, %q", reason, e.Reason, e.Why)
+		}
+		if out := e.WaysOut[0]; !strings.Contains(out.Do+out.Command, want) {
+			t.Errorf("%s: got %v, want %s", reason, out, want)
 		}
 	}
 }

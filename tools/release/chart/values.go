@@ -98,7 +98,8 @@ image:
   # The prefix of all images. They are pinned by digest, so a mirror must keep the digests.
   registry: %s
 
-# Secrets of namespace altershieldoperator-system with which images are pulled, such as {name: pull}.
+# Secrets of namespace altershieldoperator-system with which images are pulled, such as {name: pull}. Pods with permissions
+# pull the image of their init container with their own: see "Private registry" in docs/install.md.
 imagePullSecrets: []
 # For the pods of Deployments.
 nodeSelector: {}
