@@ -19,6 +19,9 @@ const centre = "permission-centre"
 // deletes its Trigger.
 var subscribers = []string{"submit", "verdict", "judge", "notify"}
 
+// functions are those that part change needs. Function report is absent here, too.
+var functions = []string{"submit", "verdict", "deadletter", "callback"}
+
 // Part is a part of Breakwater.
 type Part struct {
 	Name string
@@ -218,6 +221,11 @@ func (in Installation) examineChange() []Check {
 	for name, c := range in.ReadyConditions {
 		if !c.True {
 			wrong = append(wrong, fmt.Sprintf("%s is not Ready: %s %s", name, c.Reason, c.Message))
+		}
+	}
+	for _, function := range functions {
+		if _, installed := in.ReadyConditions["service/"+function]; !installed {
+			wrong = append(wrong, fmt.Sprintf("service/%s is missing: apply its part again", function))
 		}
 	}
 	for _, function := range subscribers {

@@ -101,6 +101,23 @@ func TestDoctorKnowsTheFunctionsThatHaveATrigger(t *testing.T) {
 	}
 }
 
+func TestDoctorKnowsTheFunctionsOfPartChange(t *testing.T) {
+	functions := 0
+	for _, o := range objectsOf(t, "core") {
+		if name := o.GetName(); o.GetAPIVersion() == "serving.knative.dev/v1" && name != "report" { // who wants no reports may delete it
+			in := complete()
+			delete(in.ReadyConditions, "service/"+name)
+			if message := failures(in)["change: Broker, functions and settings"]; !strings.Contains(message, "service/"+name+" is missing") {
+				t.Errorf("function %s is missing: got %q", name, message)
+			}
+			functions++
+		}
+	}
+	if functions != 4 {
+		t.Errorf("config/core has %d functions besides report", functions)
+	}
+}
+
 // failures returns the messages of the checks that fail, by their names.
 func failures(in diagnosis.Installation) map[string]string {
 	messages := map[string]string{}
@@ -150,7 +167,9 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
 		"a function has no Trigger": {func(in *diagnosis.Installation) { in.Subscribers = slices.DeleteFunc(in.Subscribers, isJudge) },
 			map[string]string{"change: Broker, functions and settings": "service/judge is the subscriber of no Trigger: apply its part again"}},
-		"a function is not installed": {func(in *diagnosis.Installation) {
+		"a function of part change is missing": {func(in *diagnosis.Installation) { delete(in.ReadyConditions, "service/callback") },
+			map[string]string{"change: Broker, functions and settings": "service/callback is missing"}},
+		"a function of another part is not installed": {func(in *diagnosis.Installation) {
 			in.Subscribers = slices.DeleteFunc(in.Subscribers, isJudge)
 			delete(in.ReadyConditions, "service/judge")
 		}, nil},
