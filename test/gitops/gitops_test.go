@@ -86,7 +86,7 @@ func TestToolsReadAHeldReleaseAsHeldAndARunningOneAsInProgress(t *testing.T) {
 const workload = `
 apiVersion: apps/v1
 kind: %KIND
-metadata: {name: web, generation: 2}
+metadata: {name: web, namespace: shop, generation: 2}
 spec: {replicas: 2, updateStrategy: {type: RollingUpdate}}
 status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 2, currentRevision: b, updateRevision: b, currentReplicas: 2, availableReplicas: 2,
   desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, numberReady: 2, currentNumberScheduled: 2}
@@ -148,6 +148,8 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 			tc.change(o)
 			if got, message := run(t, all["apps_"+tc.kind], o); got != tc.argo || (got != "Healthy" && message == "") {
 				t.Errorf("Argo CD: %s %q, want %s", got, message, tc.argo)
+			} else if command := "kubectl breakwater explain " + strings.ToLower(tc.kind) + "/web -n shop"; tc.failed && !strings.HasSuffix(message, command) {
+				t.Errorf("Argo CD: %q does not end with %q", message, command)
 			}
 			if got := evaluate(t, tc.kind, "failed", o); got != tc.failed {
 				t.Errorf("Flux: failed is %t, want %t", got, tc.failed)
