@@ -72,6 +72,7 @@ func (m protection) markdown() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s A run deletes %d simulated pods; comparisons with 20 clients are the median of %d runs. Each client has its own connection "+
 		"and is not in the group system:masters, so API Priority and Fairness applies to it. "+
+		"CPU is counted until the last pod is removed and its budget is computed; that of the idle machine is subtracted from the machine's. "+
 		"Bare runs have no webhook or policy of Breakwater; they alternate with the others on the same cluster.\n\n", m.Machine, m.Pods, len(m.Bare))
 	s.WriteString("| measure | bare | Breakwater | OpenKruise 1.8 |\n|---|---|---|---|\n")
 	row := func(cells ...string) { s.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

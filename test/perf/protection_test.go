@@ -54,6 +54,9 @@ func TestProtection(t *testing.T) {
 	if err := budget.budget(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.measureIdleRate(ctx); err != nil {
+		t.Fatal(err)
+	}
 	first, err := auditSize(b.AuditLog)
 	if err != nil {
 		t.Fatal(err)
@@ -135,28 +138,43 @@ func (d deletionTarget) deleteSome(ctx context.Context, t *testing.T, pods, dele
 	if err := d.synced(ctx, pods); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.awaitIdle(ctx); err != nil { // the work of the creation is not part of a deletion
+		t.Fatal(err)
+	}
 	before, err := d.usage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	var out *deletions
 	if rate > 0 {
 		out = deleteAtRate(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
 	} else {
 		out = deleteSequentially(ctx, d.clients[:clients], d.namespace, names[:deleted])
 	}
+	if out.Allowed < pods {
+		return out // the caller removes the pods after it has counted the charges
+	}
+	// A part of a deletion follows its answer: the pod is removed, and its budget is computed. A slow run
+	// would have more of it before its last answer than a fast one.
+	if err := errors.Join(d.removed(ctx), d.synced(ctx, 0)); err != nil {
+		t.Fatal(err)
+	}
 	after, err := d.usage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.CPU = spent(before, after)
-	if deleted < pods || out.Denied > 0 {
-		return out // the caller removes the pods after it has counted the charges
-	}
-	if err := d.removePods(ctx, d.namespace); err != nil {
-		t.Fatal(err)
-	}
+	out.CPU[machineComponent] -= time.Duration(d.idleRate * float64(time.Since(began)))
 	return out
+}
+
+// removed waits until the deleted pods are removed.
+func (d deletionTarget) removed(ctx context.Context) error {
+	return d.await(ctx, "the deleted pods are removed", func(ctx context.Context) (bool, error) {
+		list, err := d.kube.CoreV1().Pods(d.namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0, err
+	})
 }
 
 // budget replaces the budget, in a namespace without pods.
