@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -101,11 +102,15 @@ type withoutElection struct {
 	queue workqueue.TypedRateLimitingInterface[any]
 }
 
-// Reconcile implements controller.Reconciler. The queue forgets the failures of a key that is to be reconciled after a time.
-// Knative forgets them only after nil: those of weeks would add up, so that a further one is retried a quarter of an hour later.
+// longWait is the least wait of a key that was reconciled. A shorter one is a limit of a rate, or a retry.
+const longWait = 10 * time.Second
+
+// Reconcile implements controller.Reconciler. The queue forgets the failures of a key that is to be reconciled after longWait
+// or more. Knative forgets them only after nil: those of weeks would add up, so that a further one is retried a quarter of
+// an hour later.
 func (w withoutElection) Reconcile(ctx context.Context, key string) error {
 	err := w.Reconciler.Reconcile(ctx, key)
-	if again, _ := controller.IsRequeueKey(err); again {
+	if again, wait := controller.IsRequeueKey(err); again && wait >= longWait {
 		if namespace, name, invalid := cache.SplitMetaNamespaceKey(key); invalid == nil {
 			w.queue.Forget(types.NamespacedName{Namespace: namespace, Name: name})
 		}

@@ -267,7 +267,7 @@ func TestFailuresOfAKeyAreForgottenOnceItIsReconciled(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
 		want int
-	}{{errors.New("a failure"), 3}, {controller.NewRequeueAfter(time.Minute), 0}} {
+	}{{errors.New("a failure"), 3}, {controller.NewRequeueAfter(5 * time.Second), 3}, {controller.NewRequeueAfter(time.Minute), 0}} {
 		f.err = tc.err
 		if err := impl.Reconciler.Reconcile(t.Context(), key.String()); !errors.Is(err, tc.err) {
 			t.Errorf("%v, want %v", err, tc.err)
