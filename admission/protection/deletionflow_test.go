@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -39,11 +40,28 @@ func TestWhenTheWebhookOfCascadingDeletionDenies(t *testing.T) {
 	for i := range ignoring.Webhooks {
 		ignoring.Webhooks[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 	}
+	// changed returns the configuration with another webhook of cascading deletion.
+	changed := func(change func(*admissionregistrationv1.ValidatingWebhook)) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		c := config.DeepCopy()
+		for i := range c.Webhooks {
+			if c.Webhooks[i].Name == cascade.Webhook {
+				change(&c.Webhooks[i])
+			}
+		}
+		return c
+	}
+	only := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	for name, tc := range map[string]struct {
 		config *admissionregistrationv1.ValidatingWebhookConfiguration
 		want   bool
 	}{
-		"as in the manifest":           {&config, true},
+		"as in the manifest":     {&config, true},
+		"no rule for namespaces": {changed(func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = w.Rules[1:] }), false},
+		"some namespaces":        {changed(func(w *admissionregistrationv1.ValidatingWebhook) { w.NamespaceSelector = only }), false},
+		"some objects":           {changed(func(w *admissionregistrationv1.ValidatingWebhook) { w.ObjectSelector = only }), false},
+		"another condition": {changed(func(w *admissionregistrationv1.ValidatingWebhook) {
+			w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: "not-break-glass"})
+		}), false},
 		"its failures are ignored":     {ignoring, false},
 		"without the webhook":          {&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: config.ObjectMeta}, false},
 		"the configuration is deleted": {nil, false},

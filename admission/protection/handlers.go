@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/metadata"
@@ -114,15 +115,27 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 	}
 }
 
-// cascadingDenies reports whether the API server asks the webhook of cascading deletion, and denies a request
-// that it does not answer. If the configuration is deleted, it does not.
+// cascadingDenies reports whether the API server asks the webhook of cascading deletion about each protected Namespace,
+// and denies a request that it does not answer. If the configuration is deleted or restricted, it does not.
 func cascadingDenies(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
 		config, err := configurations.Get(Configuration)
 		return err == nil && slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
-			return w.Name == cascade.Webhook && w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Fail
+			return w.Name == cascade.Webhook && w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Fail && asksAboutNamespaces(w)
 		})
 	}
+}
+
+// asksAboutNamespaces reports whether a webhook is asked about all Namespaces that its match conditions in the manifest select.
+func asksAboutNamespaces(w admissionregistrationv1.ValidatingWebhook) bool {
+	selects := func(s *metav1.LabelSelector) bool { return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 }
+	restricted := slices.ContainsFunc(w.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+		return c.Name != "is-not-terminating" && c.Name != "is-protected"
+	})
+	return !restricted && !selects(w.NamespaceSelector) && !selects(w.ObjectSelector) &&
+		slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.Contains(r.Resources, "namespaces") || slices.Contains(r.Resources, "*")
+		})
 }
 
 // countGroups returns a function that records the group commits of a kind of object.
