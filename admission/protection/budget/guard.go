@@ -109,7 +109,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	if action == nil {
 		return admission.Allow(DecisionNotCharged), Charges{}
 	}
-	slices.SortFunc(budgets, inOrder)
+	slices.SortFunc(budgets, inOrder(int32(len(action.Pods))))
 	e := &evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
 	return e.evaluateAll(ctx, budgets), Charges{e}
 }
@@ -118,18 +118,20 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 // raises its generation, and the controller does not compute it anymore.
 func terminating(b *v1alpha1.PodUnavailableBudget) bool { return b.DeletionTimestamp != nil }
 
-// inOrder compares two budgets of a namespace. Those that likely deny come first, so that nothing is charged
-// to the others: a charge denies other requests until it is refunded and the controller has computed the
-// budget. Those in shadow mode come last.
-func inOrder(a, b *v1alpha1.PodUnavailableBudget) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+// inOrder returns the order of the budgets of a namespace for a request about a number of pods. Those that likely
+// deny come first, so that nothing is charged to the others: a charge denies other requests until it is refunded
+// and the controller has computed the budget. Those in shadow mode come last.
+func inOrder(pods int32) func(a, b *v1alpha1.PodUnavailableBudget) int {
+	return func(a, b *v1alpha1.PodUnavailableBudget) int {
+		return cmp.Or(cmp.Compare(rank(a, pods), rank(b, pods)), strings.Compare(a.Name, b.Name))
+	}
 }
 
-func rank(b *v1alpha1.PodUnavailableBudget) int {
+func rank(b *v1alpha1.PodUnavailableBudget, pods int32) int {
 	switch {
 	case b.Spec.Shadow:
 		return 1
-	case b.Status.UnavailableAllowed <= 0, b.Status.ObservedGeneration != b.Generation:
+	case b.Status.UnavailableAllowed < pods, b.Status.ObservedGeneration != b.Generation:
 		return -1
 	default:
 		return 0

@@ -384,6 +384,16 @@ func TestNothingIsChargedForARequestThatAnotherBudgetLikelyDenies(t *testing.T) 
 	}
 }
 
+func TestTheBudgetThatAllowsFewerPodsThanTheRequestDecidesFirst(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 3, nil), newBudget("b", 2, nil)}, podsOf(3, nil)...)
+	if a := fx.ask(t, ofReplicaSet(t)); a.Response.Allowed || a.Response.Result.Details.Name != "b" {
+		t.Errorf("%+v", a)
+	}
+	if n := fx.writes("a"); n != 0 {
+		t.Errorf("%d writes of a", n)
+	}
+}
+
 // useUp leaves nothing allowed by a budget. The cache does not show it yet.
 func (fx *fixture) useUp(t *testing.T, name string) {
 	t.Helper()
