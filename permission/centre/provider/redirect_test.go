@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -48,6 +49,9 @@ func TestARedirectThatChangesTheMethodIsNeitherGrantedNorRevoked(t *testing.T) {
 				got := c.Call(t.Context(), Call{Op: tc.op, Key: "k", IPs: []string{"10.0.0.1"}})
 				if got.Outcome != want.Outcome || got.Reason != want.Reason || got.Sent != want.Sent || followed != tc.followed {
 					t.Errorf("%+v, followed %v", got, followed)
+				}
+				if !tc.followed && !strings.Contains(got.Message, "http."+string(tc.op)+".granted") {
+					t.Errorf("the message has no way out: %s", got.Message)
 				}
 			})
 		}

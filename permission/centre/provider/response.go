@@ -144,6 +144,9 @@ func failureReason(op Op, status int) (reason, message string) {
 			return ReasonProviderMisconfigured, message + "if it means that there is no such grant, set http.revoke.granted"
 		}
 		return ReasonProviderMisconfigured, message + "if not, set http." + string(op) + ".denied"
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		return ReasonProviderError, "the provider redirects the call to a request with another method (" + code + "), which the centre does not send; " +
+			"correct the URL, or set http." + string(op) + ".granted if the answer means success"
 	default:
 		return ReasonProviderError, "the provider answered " + code + ", which is neither granted nor denied"
 	}
