@@ -183,14 +183,14 @@ finalized | while IFS=$'\t' read -r resource namespace name rest; do
 done
 
 say "held rollouts"
-held | while IFS=$'\t' read -r kind namespace name patch; do
+# kept is what could not be changed. It is listed below.
+kept=$(held | while IFS=$'\t' read -r kind namespace name patch; do
   [[ -n $patch ]] || continue
   [[ $kind != Service ]] || kind=services.serving.knative.dev
-  maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch"
-done
+  maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch" >&2 || echo "hold of $kind $namespace/$name"
+done)$'\n'
 
 say "labels and annotations"
-kept=
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
 # on the template of a Knative Service stay: without them Serving would create a Revision.
 version=admission-webhook-altershield.antgroup.com/version

@@ -154,9 +154,14 @@ spec:
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: sealed, namespace: shop, labels: {admission-webhook-altershield.antgroup.com/version: v1}}
+metadata:
+  name: sealed
+  namespace: shop
+  labels: {admission-webhook-altershield.antgroup.com/version: v1}
+  annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1}'}
 spec:
   replicas: 0
+  paused: true
   selector: {matchLabels: {app: sealed}}
   template:
     metadata: {labels: {app: sealed}}
@@ -235,7 +240,7 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	if snapshot(t) == before {
 		t.Fatal("something was removed without --yes, or although releases are held")
 	}
-	if out := uninstall(t, 1, "--yes", "--resume"); !strings.Contains(out, "labels of deployments.apps shop/sealed\n") || strings.Contains(out, "foreign") {
+	if out := uninstall(t, 1, "--yes", "--resume"); !strings.Contains(out, "labels of deployments.apps shop/sealed\n") || !strings.Contains(out, "hold of Deployment shop/sealed\n") || strings.Contains(out, "foreign") {
 		t.Errorf("Deployment sealed, and no other, is not named as left:\n%s", out)
 	}
 
@@ -266,9 +271,9 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	// Uninstalling can be repeated.
 	kubectl(t, seal, "delete", "-f", "-")
 	awaitSeal(t, false)
-	uninstall(t, 0, "--yes")
-	if got := kubectl(t, "", "get", "deployment", "sealed", "-n", "shop", "-o", "jsonpath={.metadata.labels}"); got != "" {
-		t.Errorf("Deployment sealed has the labels %s", got)
+	uninstall(t, 0, "--yes", "--resume")
+	if got := kubectl(t, "", "get", "deployment", "sealed", "-n", "shop", "-o", "jsonpath={.metadata.labels}{.spec.paused}"); got != "" {
+		t.Errorf("labels and pause of Deployment sealed: %s", got)
 	}
 }
 
