@@ -2,13 +2,13 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -55,10 +55,14 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	return e
 }
 
+// notPulled are the reasons of the kubelet for a container without an image.
+var notPulled = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+
 // imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.
 func imageNotPulled(p *corev1.Pod) string {
+	c := podmeta.InitContainer(p)
 	for _, s := range p.Status.InitContainerStatuses {
-		if w := s.State.Waiting; s.Name == protocol.ContainerName && w != nil && (w.Reason == "ErrImagePull" || w.Reason == "ImagePullBackOff") {
+		if w := s.State.Waiting; c != nil && s.Name == c.Name && w != nil && slices.Contains(notPulled, w.Reason) {
 			return w.Reason + ": " + w.Message
 		}
 	}
