@@ -140,7 +140,7 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
 	eventually(t, shortTimeout, "all webhook replicas read the annotation", func() error {
 		return replicas.Reach(20, func() error {
-			p, err := testCluster.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			p, err := testCluster.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err != nil {
 				return err
 			}

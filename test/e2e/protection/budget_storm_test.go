@@ -112,12 +112,14 @@ func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 // The webhook answers 150 concurrent clients within the API server's timeout, at the
 // first attempt. The benchmark has 600.
 //
-// All requests begin at once, so they share the timeout of 5 s. A machine that needs more than a second for
+// All requests begin at once, so they share the timeout of 5 s. A machine that needs more than 1.5 s for
 // the same deletions without a budget is too busy: then there are fewer clients.
 func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 	requests := 150
-	for without := stormWithoutBudget(t, requests); without > time.Second; without /= 2 {
-		requests /= 2
+	for without := stormWithoutBudget(t, requests); without > 1500*time.Millisecond; without /= 2 {
+		if requests /= 2; requests < 15 {
+			t.Fatalf("a deletion without a budget takes %s", without)
+		}
 		t.Logf("the deletions took %s without a budget: %d clients", without, requests)
 	}
 	available := requests / 2
@@ -137,12 +139,7 @@ func stormWithoutBudget(t *testing.T, requests int) time.Duration {
 	t.Helper()
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, requests)
-	n.await(t, "all pods are Ready", func() error {
-		if left := notReady(t, c, n.name); len(left) > 0 {
-			return fmt.Errorf("not Ready: %v", left)
-		}
-		return nil
-	})
+	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=5m")
 	names := runningPods(t, c, n.name)
 	began := time.Now()
 	if s := storm(t, c, n.name, names, requests); s.passed != requests {
