@@ -2,10 +2,12 @@ package evaluate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
@@ -41,35 +43,65 @@ func TestCallsAreComparedIfTheNewVersionRenamesTheirKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		factor float64
 		server string
-		want   v1alpha1.Verdict
+		// added: each call is also made to another server, twice. first: the old pods made no calls.
+		added, first bool
+		want         v1alpha1.Verdict
 	}{
-		"no change":                            {1, "payments", v1alpha1.VerdictPass},
-		"another server":                       {1, "payments-v2", v1alpha1.VerdictPass},
-		"no calls":                             {0, "payments", v1alpha1.VerdictFail},
-		"a third of the calls, another server": {0.3, "payments-v2", v1alpha1.VerdictFail},
+		"no change":                            {1, "payments", false, false, v1alpha1.VerdictPass},
+		"another server":                       {1, "payments-v2", false, false, v1alpha1.VerdictPass},
+		"no calls":                             {0, "payments", false, false, v1alpha1.VerdictFail},
+		"a third of the calls, another server": {0.3, "payments-v2", false, false, v1alpha1.VerdictFail},
+		"twice as many calls to a new server":  {1, "payments", true, false, v1alpha1.VerdictPass},
+		"a third of the calls, and those to a new server": {0.3, "payments", true, false, v1alpha1.VerdictFail},
+		"the first calls": {1, "payments", false, true, v1alpha1.VerdictPass},
 	} {
 		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.5, factor: c.factor}
 		d := w.ratio(5 * time.Minute)
-		d.Direction, d.SmallestChange = v1alpha1.DirectionEither, &v1alpha1.Change{Relative: "25%", Absolute: "0.02"}
-		for side, server := range map[*Pair]string{&d.Old: "payments", &d.New: c.server} {
-			for i, s := range side.Bad {
-				side.Bad[i].Labels = map[string]string{"pod": s.Labels["pod"], "server_address": server}
-			}
+		d.Signal, d.Direction, d.SmallestChange = catalog.Outgoing, v1alpha1.DirectionEither, &v1alpha1.Change{Relative: "25%", Absolute: "0.02"}
+		d.Old.Bad, d.New.Bad = to("payments", d.Old.Bad, 1), to(c.server, d.New.Bad, 1)
+		if c.added {
+			d.New.Bad = append(d.New.Bad, to("recommendations", d.New.Bad, 2)...)
 		}
-		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
-			t.Errorf("%s: %s (%s), want %s", name, r.Verdict, r.Message, c.want)
+		if c.first {
+			d.Old.Bad = nil
+		}
+		if m := looks(d, 5*time.Minute, "1%").Metrics[0]; m.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, m.Verdict, m.Message, c.want)
 		}
 	}
 }
 
-func TestBadEventsOfKindsThatTheirTotalHasNotAreComparedIfTheOldPodsHadNone(t *testing.T) {
-	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.3, factor: 1}
-	d := w.ratio(5 * time.Minute)
-	d.Old.Bad = nil
-	for i, s := range d.New.Bad {
-		d.New.Bad[i].Labels = map[string]string{"pod": s.Labels["pod"], "server_address": "payments"}
+// to returns series of calls to a server: times as many as those of other series.
+func to(server string, series []samples.Series, times float64) []samples.Series {
+	var out []samples.Series
+	for _, s := range series {
+		one := samples.Series{Labels: map[string]string{"pod": s.Labels["pod"], "server_address": server}}
+		for _, p := range s.Points {
+			one.Points = append(one.Points, samples.Point{T: p.T, V: p.V * times})
+		}
+		out = append(out, one)
 	}
-	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
-		t.Errorf("%s (%s), want a fail", r.Verdict, r.Message)
+	return out
+}
+
+func TestBadEventsOfKindsThatTheirTotalHasNotAreComparedIfTheOldPodsHadNone(t *testing.T) {
+	for name, c := range map[string]struct{ old, new func(Pair) []samples.Series }{
+		"no bad events": {
+			old: func(Pair) []samples.Series { return nil },
+			new: func(p Pair) []samples.Series { return to("payments", p.Bad, 1) },
+		},
+		"only bad events of another kind": {
+			old: func(p Pair) []samples.Series { return to("stock", p.Bad, 0.1) },
+			new: func(p Pair) []samples.Series {
+				return slices.Concat(to("stock", p.Bad, 0.1), to("payments", p.Bad, 1))
+			},
+		},
+	} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.3, factor: 1}
+		d := w.ratio(5 * time.Minute)
+		d.Old.Bad, d.New.Bad = c.old(d.Old), c.new(d.New)
+		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
+			t.Errorf("%s: %s (%s), want a fail", name, r.Verdict, r.Message)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 	"github.com/breakwater-dev/breakwater/judge/sequential"
 )
@@ -76,8 +77,7 @@ func kindsContained(events, all counts) bool {
 // one kind may not change the sum. The mean of e-values is an e-value.
 func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
-	if overlapOf(s.newEvents, s.oldEvents) < 0.5 {
-		// The kinds of events have other names in the new version.
+	if d.renamed(s.newEvents, s.oldEvents) {
 		s.newEvents, s.oldEvents, s.dayEvents = s.newEvents.pooled(), s.oldEvents.pooled(), s.dayEvents.pooled()
 	}
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents)
@@ -102,6 +102,12 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		worst.logE = sequential.LogMean(values)
 	}
 	return d.outcome(worst, s, f)
+}
+
+// renamed reports whether the kinds of events have other names in the new version. Calls that are only
+// added are no other names: the new version still makes the old calls.
+func (d Data) renamed(newEvents, oldEvents counts) bool {
+	return overlapOf(newEvents, oldEvents) < 0.5 && (d.Signal != catalog.Outgoing || overlapOf(oldEvents, newEvents) < 0.5)
 }
 
 // outcome turns a comparison of counts into evidence.
