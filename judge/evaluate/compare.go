@@ -17,6 +17,11 @@ type comparedCounts struct {
 	dayEvents, dayAll counts
 }
 
+// pooled adds up the kinds of requests.
+func (s comparedCounts) pooled() comparedCounts {
+	return comparedCounts{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
+}
+
 // comparison is the result of a test of counts.
 type comparison struct {
 	// logE is the logarithm of the e-value.
@@ -75,10 +80,6 @@ const (
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
 // of events, which varies less than a rate.
 func (s comparedCounts) compare(f frame, referenceBefore, proportion bool, direction v1alpha1.Direction) comparison {
-	if overlapOf(s.newAll, s.oldAll) < 0.5 {
-		// The kinds of requests have other names in the new version.
-		s = comparedCounts{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
-	}
 	if blocks, share := s.pair(f); !referenceBefore && share >= 0.5 {
 		return s.compareNow(f, blocks, proportion, direction)
 	}

@@ -1,8 +1,10 @@
 package evaluate
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,6 +38,57 @@ func TestRequestsAreComparedIfTheNewVersionRenamesTheirKinds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The old requests beyond the largest kinds are not those that the new version renamed.
+func TestRequestsAreComparedIfTheNewVersionRenamesMoreThanTheLargestKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		share, factor float64
+		// frequent and rare are the parts of the old errors that frequent and rare kinds have.
+		frequent, rare float64
+		want           v1alpha1.Verdict
+	}{
+		"30 % of the requests fail, formerly many rare ones":  {0.02, 15, 0, 1, v1alpha1.VerdictFail},
+		"no change, and rare requests had no errors formerly": {0.02, 1, 1, 0, v1alpha1.VerdictPass},
+	} {
+		for _, before := range []bool{false, true} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: c.share, factor: c.factor, before: before}
+			d := w.ratio(5 * time.Minute)
+			const frequent, rare = 0.95, 0.05
+			d.Old.All = slices.Concat(divided(good(d.Old.All), "/:id/", frequent, rare), divided(d.Old.Bad, "/:id/", c.frequent, c.rare))
+			d.Old.Bad = divided(d.Old.Bad, "/:id/", c.frequent, c.rare)
+			d.New.All, d.New.Bad = divided(d.New.All, "/{id}/", frequent, rare), divided(d.New.Bad, "/{id}/", frequent, rare)
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
+			}
+		}
+	}
+}
+
+// good returns the series of requests without errors.
+func good(series []samples.Series) []samples.Series {
+	return slices.DeleteFunc(slices.Clone(series), func(s samples.Series) bool { return s.Labels["code"] != "200" })
+}
+
+// divided divides each series into as many kinds as are compared one by one, which together have the part
+// frequent of its events, and five more, which have the part rare.
+func divided(series []samples.Series, prefix string, frequent, rare float64) []samples.Series {
+	var out []samples.Series
+	for _, s := range series {
+		for i := range maxStrata + 5 {
+			part := frequent / maxStrata
+			if i >= maxStrata {
+				part = rare / 5
+			}
+			one := samples.Series{Labels: maps.Clone(s.Labels)}
+			one.Labels["handler"] = prefix + strconv.Itoa(i)
+			for _, p := range s.Points {
+				one.Points = append(one.Points, samples.Point{T: p.T, V: p.V * part})
+			}
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // The series of the share of failed requests are those of calls and requests here.

@@ -57,6 +57,9 @@ func ratio(d Data, f frame) outcome {
 	if crossed {
 		return crossRatio(d, s, f)
 	}
+	if overlapOf(s.newAll, s.oldAll) < 0.5 {
+		s = s.pooled() // the kinds of requests have other names in the new version
+	}
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 	return d.outcome(c, s, f)
