@@ -208,12 +208,14 @@ func TestTheHealthBeforeAnUpdateInPlaceDoesNotCount(t *testing.T) {
 		"a pod that was not updated, and a restart":          {podLife{created: 7 * day, first: -595, later: []float64{150}}, 0, "2 restarts"},
 		"restarts of the version before":                     {podLife{created: 7 * day, first: -595, later: []float64{20, 40, 75}}, updated, ""},
 		"restarts of the version before, and of the new one": {podLife{created: 7 * day, first: -595, later: []float64{20, 40, 75, 150}}, updated, "2 restarts"},
-		"a slow start":                          {podLife{created: 7 * day, first: -595, unready: [2]float64{50, 400}}, updated, ""},
-		"not Ready long after a slow start":     {podLife{created: 7 * day, first: -595, unready: [2]float64{190, 400}}, updated, "not Ready any more: web-2, web-3"},
-		"not Ready since the update":            {podLife{created: 7 * day, first: -595, unready: [2]float64{20, 400}}, 30, "not Ready since the start: web-2, web-3"},
-		"not Ready before the update":           {podLife{created: 7 * day, first: -595, unready: [2]float64{-240, 0}}, -5, ""},
-		"a crash loop until an update just now": {podLife{created: 7 * day, first: -595, crashing: [2]float64{-100, 400}}, 280, ""},
-		"a crash loop since the update":         {podLife{created: 7 * day, first: -595, crashing: [2]float64{100, 400}}, updated, "containers do not run: web-2, web-3"},
+		"a slow start":                            {podLife{created: 7 * day, first: -595, unready: [2]float64{50, 400}}, updated, ""},
+		"not Ready long after a slow start":       {podLife{created: 7 * day, first: -595, unready: [2]float64{190, 400}}, updated, "not Ready any more: web-2, web-3"},
+		"not Ready since the update":              {podLife{created: 7 * day, first: -595, unready: [2]float64{20, 400}}, 30, "not Ready since the start: web-2, web-3"},
+		"not Ready before the update":             {podLife{created: 7 * day, first: -595, unready: [2]float64{-240, 0}}, -5, ""},
+		"killed before the update of a young pod": {podLife{created: -300, first: -285, killed: true}, updated, ""},
+		"killed since the update of a young pod":  {podLife{created: -300, first: 75, killed: true}, updated, "out of memory (OOMKilled): web-2, web-3"},
+		"a crash loop until an update just now":   {podLife{created: 7 * day, first: -595, crashing: [2]float64{-100, 400}}, 280, ""},
+		"a crash loop since the update":           {podLife{created: 7 * day, first: -595, crashing: [2]float64{100, 400}}, updated, "containers do not run: web-2, web-3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := time.UnixMilli(int64(start * 1000))

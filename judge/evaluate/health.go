@@ -155,8 +155,9 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 		if b.onlyLast && b.replaced(s) {
 			continue
 		}
-		// The restarts since the creation of a pod that was updated in place include those of its updates.
-		if b.of(s, points) && (s.Labels["__name__"] != restartsTotal || !b.updatedInPlace(s, points)) {
+		// The restarts and kills since the creation of a pod that was updated in place include those of its
+		// updates and of the version before.
+		if b.of(s, points) && !b.updatedInPlace(s, points) {
 			h.young.add(s, points)
 		}
 		// Readiness is also that before from, all else that of this version after it.
