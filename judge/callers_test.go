@@ -90,6 +90,42 @@ func TestCallersOfPodsOfTheSameNamesInAnotherNamespaceDoNotCount(t *testing.T) {
 	}
 }
 
+// Services of one version are not one service.
+func TestCallersOfOtherServicesOfTheSameVersionDoNotCount(t *testing.T) {
+	const before, end = -10 * time.Minute, 5 * time.Minute
+	for name, c := range map[string]struct {
+		// app is the name that the pods have, and server that in the service graph.
+		app, server string
+		graph       map[string]string
+		want        v1alpha1.Verdict
+	}{
+		"of this service":                           {"shop", "shop", nil, v1alpha1.VerdictFail},
+		"of another one":                            {"shop", "other", nil, v1alpha1.VerdictPass},
+		"of another one, in this namespace":         {"shop", "other", map[string]string{"server_k8s_namespace_name": "here"}, v1alpha1.VerdictPass},
+		"of another one, and the name is not known": {"", "other", nil, v1alpha1.VerdictPass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			series := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil), requests("new-1", -15*time.Second, end, 5, nil)}
+			for i, version := range []string{"v1", "v1", "v2"} {
+				maps.Copy(series[i].Labels, map[string]string{"namespace": "here", "version": version, "app": c.app})
+			}
+			of := func(version string) []samples.Series {
+				graph := calls(c.graph)
+				for i := range graph {
+					graph[i].Labels["server"], graph[i].Labels["server_service_version"] = c.server, version
+				}
+				return graph
+			}
+			series = slices.Concat(series, of("v2"), of("v1")[:1])
+			target := v1alpha1.Target{New: `namespace="here",version="v2"`, Old: `namespace="here",version="v1"`, StartTime: metav1.NewTime(at)}
+			r := Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target)
+			if r.Verdict != c.want {
+				t.Errorf("verdict %s, reason %s (%s), want %s", r.Verdict, r.Reason, r.Message, c.want)
+			}
+		})
+	}
+}
+
 func TestAMetricOfTheMetricCheckReplacesThatOfTheCallers(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	graph := func(query, bad, relative string) v1alpha1.Metric {

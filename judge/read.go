@@ -377,9 +377,10 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 	// The label that names a pod of the service names the caller in a service graph.
 	byPod := s
 	byPod.both, byPod.reader = nil, s.anonymous
+	servers, known := serviceNames(metrics)
 	var okNew, okOld bool
-	byPod.new, okNew = called(s.new)
-	byPod.old, okOld = called(s.old)
+	byPod.new, okNew = called(s.new, servers)
+	byPod.old, okOld = called(s.old, servers)
 	if okNew && (okOld || s.referenceBefore) {
 		if s.referenceBefore {
 			byPod.both = byPod.new
@@ -390,8 +391,7 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 			return []evaluate.Data{d}
 		}
 	}
-	servers, ok := serviceNames(metrics)
-	if !ok {
+	if !known {
 		return nil
 	}
 	servers = append(namespaces(s.new), servers...)
@@ -407,13 +407,19 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 
 // called returns matchers of the called pods of a service graph, and false if
 // no condition distinguishes pods. Conditions on namespaces are kept: pods of another
-// namespace may have the same names.
-func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
+// namespace may have the same names. Pods of other services may have the same version, so without a
+// condition on names the servers are one, too.
+func called(m, servers prometheus.Matchers) (out prometheus.Matchers, ok bool) {
+	named := false
 	for _, one := range m {
 		if name := catalog.CalledPod[one.Label]; name != "" {
+			named = named || name == catalog.CalledPodName
 			one.Label, ok = name, true
 			out = append(out, one)
 		}
+	}
+	if !named {
+		out, ok = append(out, servers...), ok && len(servers) > 0
 	}
 	return append(out, namespaces(m)...), ok
 }

@@ -2,10 +2,13 @@ package catalog
 
 import "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 
+// CalledPodName is the label of a service graph with the name of the called pod.
+const CalledPodName = "server_k8s_pod_name"
+
 // CalledPod maps the labels of a pod to the labels of a service graph that describe the
 // called service.
 var CalledPod = map[string]string{
-	"pod": "server_k8s_pod_name", "pod_name": "server_k8s_pod_name", "k8s_pod_name": "server_k8s_pod_name",
+	"pod": CalledPodName, "pod_name": CalledPodName, "k8s_pod_name": CalledPodName,
 	"version": "server_service_version", "service_version": "server_service_version",
 }
 
