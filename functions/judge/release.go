@@ -21,6 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
@@ -221,12 +222,19 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	ofOwner := map[types.UID][]*appsv1.ReplicaSet{}
 	for i := range sets {
-		if !slices.ContainsFunc(owners, func(uid types.UID) bool { return v1alpha1.OwnedBy(&sets[i], uid) }) {
+		if owner := metav1.GetControllerOfNoCopy(&sets[i]); owner != nil && slices.Contains(owners, owner.UID) {
+			ofOwner[owner.UID] = append(ofOwner[owner.UID], &sets[i])
+		}
+	}
+	for i := range sets {
+		owner := metav1.GetControllerOfNoCopy(&sets[i])
+		if owner == nil || ofOwner[owner.UID] == nil {
 			continue
 		}
 		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
-		if r, known := v1alpha1.ReleaseOf(sets[i].Annotations); known && r == of {
+		if r, known := savedtemplate.ReleaseOf(&sets[i], ofOwner[owner.UID], savedtemplate.VersionOf); known && r == of {
 			newPods = append(newPods, pattern)
 		} else {
 			oldPods = append(oldPods, pattern)

@@ -15,6 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
@@ -90,6 +92,50 @@ func TestTheNewAndOldPodsOfAKnativeServiceAreThoseOfItsRevisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := newKnativeFixture(t, tc.revisions...).compared(t); got.New != tc.want || got.Old != tc.old {
+				t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, tc.want, tc.old)
+			}
+		})
+	}
+}
+
+// The webhook missed a template, and then that of the release again: both ReplicaSets have the release.
+func TestThePodsOfATemplateThatTheWebhookMissedAreOld(t *testing.T) {
+	const of = `namespace="default",pod=~"`
+	template := func(image string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "sleep"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}},
+		}
+	}
+	released := template("v")
+	version, err := workload.Version(workload.Deployment, &released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		version   string
+		want, old string
+	}{
+		"the templates show it":                                 {version, of + `v-.+"`, of + `sleep-new-.+|sleep-old-.+|w-.+"`},
+		"new default values: the oldest belongs to the release": {"v", of + `w-.+"`, of + `sleep-new-.+|sleep-old-.+|v-.+"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, (&traffic{}).source, newBatch(1))
+			release := f.ChangeWorkload(ft.Release)
+			release.Spec.Reversion = tc.version
+			f.Write(release)
+			for set, number := range map[string]string{"v": "6", "w": "5"} {
+				rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+					Namespace: ft.Namespace, Name: set, UID: types.UID(set),
+					Annotations:     map[string]string{v1alpha1.VersionKey: tc.version, v1alpha1.AttemptAnnotation: "1", savedtemplate.RevisionAnnotation: number},
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: ptr.To(true)}},
+				}, Spec: appsv1.ReplicaSetSpec{Template: template(set)}}
+				rs.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = set
+				if err := f.Kube.Tracker().Add(rs); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := f.compared(t); got.New != tc.want || got.Old != tc.old {
 				t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, tc.want, tc.old)
 			}
 		})

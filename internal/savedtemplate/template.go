@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,6 +42,46 @@ func RevisionOf(set metav1.Object) int64 {
 		return 0
 	}
 	return n
+}
+
+// VersionOf returns the version of the template of a ReplicaSet of a Deployment. It is empty for one of a custom kind: its
+// version would be another one, because the API server adds default values to it, and not to the workload.
+func VersionOf(set *appsv1.ReplicaSet) string {
+	owner := metav1.GetControllerOfNoCopy(set)
+	if owner == nil || !workload.Deployment.Is(owner.APIVersion, owner.Kind) {
+		return ""
+	}
+	template := set.Spec.Template
+	template.Labels = maps.Clone(template.Labels)
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	version, err := workload.Version(workload.Deployment, &template)
+	if err != nil {
+		return ""
+	}
+	return version
+}
+
+// ReleaseOf returns the release of a ReplicaSet; all are the ReplicaSets of its workload, and versionOf returns the
+// version of the template of one. A template that was applied while the webhook was unavailable gives its ReplicaSet
+// the release of the previous template, until the webhook adds the new one. If the annotations
+// of several ReplicaSets have the same release, it belongs to the one whose template has its version, and
+// to the oldest if this is true for none: the number of the previous template is higher if it was applied again.
+// None has it for a custom kind, and if the API server has other default values than at the admission.
+func ReleaseOf(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet, versionOf func(*appsv1.ReplicaSet) string) (v1alpha1.Release, bool) {
+	release, known := v1alpha1.ReleaseOf(set.Annotations)
+	if !known {
+		return v1alpha1.Release{}, false
+	}
+	for _, o := range all {
+		if of, known := v1alpha1.ReleaseOf(o.Annotations); o == set || !known || of != release {
+			continue
+		}
+		has, otherHas := versionOf(set) == release.Version, versionOf(o) == release.Version
+		if otherHas && !has || otherHas == has && RevisionOf(o) < RevisionOf(set) {
+			return v1alpha1.Release{}, false
+		}
+	}
+	return release, true
 }
 
 // Template is a pod template in a ReplicaSet or ControllerRevision of the

@@ -117,31 +117,9 @@ func (f *Finder) WorkloadOf(rs *appsv1.ReplicaSet) (v1alpha1.WorkloadRef, bool) 
 	return refOf(owner), true
 }
 
-// releaseOfReplicaSet returns the release of a ReplicaSet; all are the ReplicaSets of its
-// workload. A template that was applied while the webhook was unavailable gives its ReplicaSet
-// the release of the previous template, until the webhook adds the new one. If the annotations
-// of several ReplicaSets have the same release, it belongs to the one whose template has its version, and
-// to the oldest if this is true for none: the number of the previous template is higher if it was applied again.
+// releaseOfReplicaSet returns the release of a cached ReplicaSet; all are the ReplicaSets of its workload.
 func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
-	release, known := v1alpha1.ReleaseOf(rs.Annotations)
-	if !known {
-		return v1alpha1.Release{}, false
-	}
-	number, has := savedtemplate.RevisionOf(rs), hasTemplateOf(rs, release)
-	for _, o := range all {
-		of, known := v1alpha1.ReleaseOf(o.Annotations)
-		otherHas := hasTemplateOf(o, release)
-		if known && of == release && (otherHas && !has || otherHas == has && savedtemplate.RevisionOf(o) < number) {
-			return v1alpha1.Release{}, false
-		}
-	}
-	return release, true
-}
-
-// hasTemplateOf reports whether the template of a ReplicaSet has the version of the release. It is false for a custom
-// kind, and if the API server has other default values than at the admission.
-func hasTemplateOf(rs *appsv1.ReplicaSet, release v1alpha1.Release) bool {
-	return rs.Annotations[ComputedKey] == release.Version
+	return savedtemplate.ReleaseOf(rs, all, func(o *appsv1.ReplicaSet) string { return o.Annotations[ComputedKey] })
 }
 
 // Pods returns the pods of a release of a workload, sorted by revision and

@@ -2,7 +2,6 @@ package releasefinder
 
 import (
 	"encoding/json"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -23,22 +23,15 @@ const ComputedKey = "breakwater.dev/computed-version"
 // SetComputed adds the version of its template to a ReplicaSet of a Deployment that has a release, before the template
 // is trimmed, and removes it from others. A ReplicaSet whose template was trimmed stays unchanged; a whole template has
 // labels.
-//
-// The version of the ReplicaSet of a custom kind would be another one: the API server adds default values to it, and
-// not to the workload.
 func SetComputed(rs *appsv1.ReplicaSet) {
 	if len(rs.Spec.Template.Labels) == 0 {
 		return
 	}
 	delete(rs.Annotations, ComputedKey)
-	owner := metav1.GetControllerOfNoCopy(rs)
-	if _, known := v1alpha1.ReleaseOf(rs.Annotations); !known || owner == nil || !workload.Deployment.Is(owner.APIVersion, owner.Kind) {
+	if _, known := v1alpha1.ReleaseOf(rs.Annotations); !known {
 		return
 	}
-	template := rs.Spec.Template
-	template.Labels = maps.Clone(template.Labels)
-	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-	if version, err := workload.Version(workload.Deployment, &template); err == nil {
+	if version := savedtemplate.VersionOf(rs); version != "" {
 		rs.Annotations[ComputedKey] = version
 	}
 }
