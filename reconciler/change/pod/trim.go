@@ -71,14 +71,27 @@ func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return slices.Clip(trimmed)
 }
 
-// trimInitContainers returns the init containers of a pod whose containers have not all started; nil for
-// other pods.
+// trimInitContainers returns the init containers of a pod whose containers have not all started, and of a pod that
+// runs the sidecars that wait, for example because they crash; nil for other pods.
 func trimInitContainers(p *corev1.Pod) []corev1.ContainerStatus {
-	if p.Status.Phase != corev1.PodPending {
+	all := p.Status.InitContainerStatuses
+	switch p.Status.Phase {
+	case corev1.PodPending:
+	case corev1.PodRunning:
+		var waiting []corev1.ContainerStatus
+		for _, c := range all {
+			if c.State.Waiting != nil {
+				waiting = append(waiting, c)
+			}
+		}
+		if all = waiting; len(all) == 0 {
+			return nil
+		}
+	default:
 		return nil
 	}
-	trimmed := trimContainers(p.Status.InitContainerStatuses)
-	for i, c := range p.Status.InitContainerStatuses {
+	trimmed := trimContainers(all)
+	for i, c := range all {
 		if c.State.Running != nil {
 			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
 		}

@@ -65,7 +65,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 	checkTrim(t, whole, want)
 }
 
-func TestTrimKeepsTheInitContainersOfAPendingPod(t *testing.T) {
+func TestTrimKeepsTheInitContainersOfAPendingPodAndTheSidecarsThatWait(t *testing.T) {
 	ended, crashed := metav1.Unix(1700000000, 0), metav1.Unix(1700000050, 0)
 	pod := func(phase corev1.PodPhase, init ...corev1.ContainerStatus) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, InitContainerStatuses: init, ContainerStatuses: []corev1.ContainerStatus{}}}
@@ -78,13 +78,18 @@ func TestTrimKeepsTheInitContainersOfAPendingPod(t *testing.T) {
 			Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended, Reason: "Completed", ContainerID: "x"}}},
 		{Name: "b", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: crashed}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: crashed, Message: "m"}}},
+		{Name: "c", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "m"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: crashed, Message: "m"}}},
 	}
+	waiting := corev1.ContainerStatus{Name: "c", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: terminated(crashed)}}
 	for phase, want := range map[corev1.PodPhase]*corev1.Pod{
-		corev1.PodRunning: pod(corev1.PodRunning),
+		corev1.PodRunning: pod(corev1.PodRunning, waiting),
+		corev1.PodFailed:  pod(corev1.PodFailed),
 		corev1.PodPending: pod(corev1.PodPending,
 			corev1.ContainerStatus{Name: "a", Ready: true, State: corev1.ContainerState{Terminated: terminated(ended)}},
 			corev1.ContainerStatus{Name: "b", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-				LastTerminationState: corev1.ContainerState{Terminated: terminated(crashed)}}),
+				LastTerminationState: corev1.ContainerState{Terminated: terminated(crashed)}}, waiting),
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			checkTrim(t, pod(phase, init...), want)

@@ -69,8 +69,8 @@ func (p *Pod) addInitContainers(statuses []corev1.ContainerStatus) {
 }
 
 // faultOf returns the fault of a pod that is not Ready: the kubelet's reason, or one
-// derived from the phase. A pod that runs but is not Ready yet has none, and neither has a pod whose
-// init container runs: a slow start is not a fault.
+// derived from the phase. A pod whose containers and sidecars run but that is not Ready yet has none, and neither has a
+// pod whose init container runs: a slow start is not a fault.
 func faultOf(p *corev1.Pod) string {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := c.State.Waiting

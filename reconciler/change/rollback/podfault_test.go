@@ -55,6 +55,8 @@ func TestAPodWithInitContainersIsStuckOnlyIfOneFails(t *testing.T) {
 		init  []status
 		app   string
 		stuck bool
+		// runs: the pod is Running, and so is its app container.
+		runs bool
 	}{
 		"no status yet":                                  {stuck: true},
 		"no init container has started":                  {init: []status{{State: waits("PodInitializing")}}, stuck: true},
@@ -71,6 +73,9 @@ func TestAPodWithInitContainersIsStuckOnlyIfOneFails(t *testing.T) {
 		"one is in a crash loop":                         {init: []status{{State: waits("CrashLoopBackOff"), RestartCount: 3, LastTerminationState: ended(time.Second)}}, stuck: true},
 		"one that succeeded had been in a crash loop":    {init: []status{{State: ended(time.Minute), Ready: true, RestartCount: 3}}, app: "PodInitializing"},
 		"a sidecar runs, and the containers never start": {init: []status{sidecar}, app: "PodInitializing", stuck: true},
+		"a sidecar of running containers starts slowly":  {init: []status{{State: runs}}, runs: true},
+		"a sidecar of running containers failed once":    {init: []status{{State: waits("CrashLoopBackOff"), RestartCount: 1, LastTerminationState: ended(time.Minute)}}, runs: true},
+		"a sidecar of running containers crashes":        {init: []status{{State: waits("CrashLoopBackOff"), RestartCount: 3, LastTerminationState: ended(time.Second)}}, runs: true, stuck: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{
@@ -79,6 +84,9 @@ func TestAPodWithInitContainersIsStuckOnlyIfOneFails(t *testing.T) {
 				Status: corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: tc.init,
 					ContainerStatuses: []status{{State: waits(tc.app)}},
 					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(3 * time.Minute))}}},
+			}
+			if tc.runs {
+				p.Status.Phase, p.Status.ContainerStatuses[0] = corev1.PodRunning, status{State: runs, Ready: true}
 			}
 			cached, err := podtrim.Trim(p)
 			if err != nil {
