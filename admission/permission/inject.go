@@ -56,7 +56,7 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 }
 
 func (i Injection) patchContainer(p *corev1.Pod) []Operation {
-	want := i.container(p.Spec.Containers)
+	want := i.container(&p.Spec)
 	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.ContainerName })
 	if at >= 0 {
 		keepOfPlugins(&want, p.Spec.InitContainers[at])
@@ -96,7 +96,7 @@ func keepMissing(want, existing corev1.ResourceList) {
 
 // container returns the init container. It sets all fields that the API server would
 // default, so that the container in the API server equals this one.
-func (i Injection) container(apps []corev1.Container) corev1.Container {
+func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
 	return corev1.Container{
 		Name: protocol.ContainerName, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
@@ -106,7 +106,7 @@ func (i Injection) container(apps []corev1.Container) corev1.Container {
 			{Name: protocol.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
 			{Name: protocol.EnvDeadline, Value: i.Deadline.String()},
 		},
-		Resources:                resources(apps, i.Minimum),
+		Resources:                within(resources(pod.Containers, i.Minimum), pod.Resources),
 		VolumeMounts:             []corev1.VolumeMount{{Name: podmeta.TokenVolume, MountPath: podmeta.TokenMountPath, ReadOnly: true}},
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,

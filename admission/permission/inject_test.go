@@ -66,7 +66,7 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
 		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
 		"a pod with another init container first": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, testInjection.container(nil)}
+			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, testInjection.container(&corev1.PodSpec{})}
 		},
 		"a pod with a forged container": func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName, Image: "true", Command: []string{"true"}}}
@@ -77,7 +77,7 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod(change)
 			got := applyPatch(t, p, testInjection.Patch(p))
-			if diff := cmp.Diff(testInjection.container(nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
+			if diff := cmp.Diff(testInjection.container(&corev1.PodSpec{}), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
 				t.Error(diff)
 			}
 			var users []string
@@ -115,7 +115,7 @@ func TestTheInitContainerKeepsWhatAdmissionPluginsSet(t *testing.T) {
 		c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("2Mi")
 		c.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
 	}
-	want := testInjection.container(nil)
+	want := testInjection.container(&corev1.PodSpec{})
 	plugins(&want)
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
@@ -157,7 +157,7 @@ func TestTheInitContainerKeepsWhatAdmissionPluginsSet(t *testing.T) {
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 func TestTheInitContainerIsRestrictedAndHasResources(t *testing.T) {
-	c := testInjection.container(nil)
+	c := testInjection.container(&corev1.PodSpec{})
 	s := c.SecurityContext
 	if !*s.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", s)

@@ -18,7 +18,7 @@ import (
 //     there is none or, if every app container has one, the CPU request and limit of the app
 //     container with the highest limit. So a Guaranteed pod stays Guaranteed.
 //
-// LimitRanges add other resources, such as ephemeral-storage, to the container; see keepOfPlugins.
+// A pod with resources of its own (spec.resources) does not grow; see within. LimitRanges add other resources, such as ephemeral-storage, to the container; see keepOfPlugins.
 // A LimitRange rejects the pod if its maximum is smaller, or if it has only a ratio for a resource
 // that the init container does not request.
 func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.ResourceRequirements {
@@ -47,6 +47,25 @@ func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.Reso
 		r.Requests[corev1.ResourceCPU] = request
 	}
 	return r
+}
+
+// within lowers the resources of a container to those of its pod (spec.resources): the API server rejects a pod
+// whose containers request more, or have a higher limit.
+func within(r corev1.ResourceRequirements, pod *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if pod != nil {
+		lower(r.Limits, pod.Limits)
+		lower(r.Requests, pod.Requests)
+		lower(r.Requests, r.Limits)
+	}
+	return r
+}
+
+func lower(all, most corev1.ResourceList) {
+	for name, quantity := range all {
+		if limit, ok := most[name]; ok && quantity.Cmp(limit) > 0 {
+			all[name] = limit
+		}
+	}
 }
 
 // minimumOf returns the largest minimum of a container in the LimitRanges of a namespace, by resource.

@@ -46,6 +46,31 @@ func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
 	}
 }
 
+// The API server rejects a pod whose containers request more than the pod.
+func TestTheInitContainerIsWithinTheResourcesOfItsPod(t *testing.T) {
+	of := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.ResourceRequirements
+		want corev1.ResourceRequirements
+	}{
+		"none":           {nil, corev1.ResourceRequirements{Requests: of("20m", "32Mi"), Limits: of("0", "32Mi")}},
+		"large requests": {&corev1.ResourceRequirements{Requests: of("1", "1Gi")}, corev1.ResourceRequirements{Requests: of("20m", "32Mi"), Limits: of("0", "32Mi")}},
+		"small requests": {&corev1.ResourceRequirements{Requests: of("10m", "16Mi")}, corev1.ResourceRequirements{Requests: of("10m", "16Mi"), Limits: of("0", "32Mi")}},
+		"small limits":   {&corev1.ResourceRequirements{Limits: of("1", "24Mi")}, corev1.ResourceRequirements{Requests: of("20m", "24Mi"), Limits: of("0", "24Mi")}},
+	} {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}, Resources: tc.pod}}
+		got := Injection{}.container(&p.Spec).Resources
+		for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := got.Requests[n], got.Limits[n]
+			if request.Cmp(tc.want.Requests[n]) != 0 || limit.Cmp(tc.want.Limits[n]) != 0 {
+				t.Errorf("%s, %s: request %s, limit %s", name, n, &request, &limit)
+			}
+		}
+	}
+}
+
 // A resize of the app container does not change the init container, so it requests no more than it must.
 func TestTheInitContainerRequestsTheMinimumOfTheLimitRanges(t *testing.T) {
 	big := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -166,4 +167,21 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 	if left := grantsOf(t, p); len(left) > 0 {
 		t.Errorf("after the deletion the provider has grants %v", left)
 	}
+}
+
+// The API server compares the requests of all containers with those of the pod.
+func TestAPodThatRequestsLessThanTheInitContainerIsAdmitted(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t, enabled)
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "small", Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}, Spec: corev1.PodSpec{
+		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}},
+		Containers: []corev1.Container{{Name: "app", Image: "busybox"}}}}
+	eventually(t, shortTimeout, "the pod is admitted and injected", func() error {
+		admitted, err := testCluster.Kube.CoreV1().Pods(n.name).Create(t.Context(), p.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && podmeta.InitContainer(admitted) == nil {
+			err = errors.New("the pod is not injected")
+		}
+		return err
+	})
 }
