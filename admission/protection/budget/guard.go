@@ -131,7 +131,9 @@ func rank(b *v1alpha1.PodUnavailableBudget, pods int32) int {
 	switch {
 	case b.Spec.Shadow:
 		return 1
-	case b.Status.UnavailableAllowed < pods, b.Status.ObservedGeneration != b.Generation:
+	case b.Status.UnavailableAllowed <= 0, b.Status.ObservedGeneration != b.Generation:
+		return -2
+	case b.Status.UnavailableAllowed < pods: // and perhaps charges nothing for some of them
 		return -1
 	default:
 		return 0

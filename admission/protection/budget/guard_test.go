@@ -384,13 +384,15 @@ func TestNothingIsChargedForARequestThatAnotherBudgetLikelyDenies(t *testing.T) 
 	}
 }
 
-func TestTheBudgetThatAllowsFewerPodsThanTheRequestDecidesFirst(t *testing.T) {
-	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 3, nil), newBudget("b", 2, nil)}, podsOf(3, nil)...)
-	if a := fx.ask(t, ofReplicaSet(t)); a.Response.Allowed || a.Response.Result.Details.Name != "b" {
-		t.Errorf("%+v", a)
-	}
-	if n := fx.writes("a"); n != 0 {
-		t.Errorf("%d writes of a", n)
+func TestTheBudgetThatAllowsLeastOfARequestForSeveralPodsDecidesFirst(t *testing.T) {
+	for _, allowed := range [][2]int32{{3, 2}, {2, 0}} {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", allowed[0], nil), newBudget("b", allowed[1], nil)}, podsOf(3, nil)...)
+		if a := fx.ask(t, ofReplicaSet(t)); a.Response.Allowed || a.Response.Result.Details.Name != "b" {
+			t.Errorf("%v: %+v", allowed, a)
+		}
+		if n := fx.writes("a"); n != 0 {
+			t.Errorf("%v: %d writes of a", allowed, n)
+		}
 	}
 }
 
