@@ -56,7 +56,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 }
 
 // notPulled are the reasons of the kubelet for a container without an image.
-var notPulled = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+var notPulled = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
 
 // imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.
 func imageNotPulled(p *corev1.Pod) string {

@@ -79,7 +79,8 @@ func TestTheNamespaceOfAPodIsEnabledBeforeThePodIsCreatedAgain(t *testing.T) {
 
 // Its init container has not started, so it has no log.
 func TestAnImageThatCannotBePulledIsExplained(t *testing.T) {
-	for reason, want := range map[string]string{"ErrImagePull": "private-registry", "ImagePullBackOff": "private-registry", "PodInitializing": "kubectl logs"} {
+	for reason, want := range map[string]string{"ErrImagePull": "private-registry", "ImagePullBackOff": "private-registry", "InvalidImageName": "private-registry",
+		"ErrImageNeverPull": "private-registry", "SignatureValidationFailed": "private-registry", "PodInitializing": "kubectl logs"} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}}}
 		p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName}}
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: protocol.ContainerName,
