@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
@@ -166,7 +165,11 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if err != nil {
 		return err
 	}
-	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, owners, parent.Release()); len(out.newPods) > 0 {
+	releaseOf := releaseOfReplicaSet
+	if isKnativeService(parent.Spec.WorkloadRef) {
+		releaseOf = releaseOfRevision
+	}
+	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, owners, parent.Release(), releaseOf); len(out.newPods) > 0 {
 		return nil
 	}
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
@@ -200,7 +203,7 @@ func (f *function) latestRevision(ctx context.Context, parent *v1alpha1.ChangeWo
 // itself or, for a Knative Service, the Deployments of its Revisions.
 func (f *function) ownersOfReplicaSets(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]types.UID, error) {
 	ref := parent.Spec.WorkloadRef
-	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != workload.KnativeService.GroupKind() {
+	if !isKnativeService(ref) {
 		return []types.UID{ref.UID}, nil
 	}
 	deployments, err := f.Kube.AppsV1().Deployments(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -216,9 +219,25 @@ func (f *function) ownersOfReplicaSets(ctx context.Context, parent *v1alpha1.Cha
 	return owners, nil
 }
 
+func isKnativeService(ref v1alpha1.WorkloadRef) bool {
+	return workload.KnativeService.Is(ref.APIVersion, ref.Kind)
+}
+
+// releaseOfReplicaSet returns the release of a ReplicaSet; all are those of its owner.
+func releaseOfReplicaSet(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+	return savedtemplate.ReleaseOf(set, all, savedtemplate.VersionOf)
+}
+
+// releaseOfRevision returns the release of a ReplicaSet of a Revision. Its Deployment has several if Serving changed its
+// own parts of it, such as queue-proxy. All have the release: a Revision cannot change its template.
+func releaseOfRevision(set *appsv1.ReplicaSet, _ []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+	return v1alpha1.ReleaseOf(set.Annotations)
+}
+
 // podsOfReplicaSets returns the patterns of the pods of the ReplicaSets with one of the owners.
 // Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
-func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release) (newPods, oldPods []string) {
+func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release,
+	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool)) (newPods, oldPods []string) {
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -234,7 +253,7 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 			continue
 		}
 		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
-		if r, known := savedtemplate.ReleaseOf(&sets[i], ofOwner[owner.UID], savedtemplate.VersionOf); known && r == of {
+		if r, known := releaseOf(&sets[i], ofOwner[owner.UID]); known && r == of {
 			newPods = append(newPods, pattern)
 		} else {
 			oldPods = append(oldPods, pattern)

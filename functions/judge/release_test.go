@@ -98,6 +98,26 @@ func TestTheNewAndOldPodsOfAKnativeServiceAreThoseOfItsRevisions(t *testing.T) {
 	}
 }
 
+// An upgrade of Serving changes queue-proxy in the Deployment of each Revision, and so replaces its pods.
+func TestAllPodsOfARevisionWhoseDeploymentServingChangedAreNew(t *testing.T) {
+	const of, name = `namespace="default",pod=~"`, "web-00002-deployment"
+	f := newKnativeFixture(t, revision{"web-00001", "v0", "0", "web", "Revision"}, revision{"web-00002", ft.Version, "1", "web", "Revision"})
+	sets := f.Kube.AppsV1().ReplicaSets(ft.Namespace)
+	before, err := sets.Get(t.Context(), name+"-6f4f", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := before.DeepCopy()
+	after.Name, after.UID, after.Annotations[savedtemplate.RevisionAnnotation] = name+"-7b9c", "after", "2"
+	if _, err := sets.Create(t.Context(), after, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want, old := of+name+"-6f4f-.+|"+name+`-7b9c-.+"`, of+`web-00001-deployment-6f4f-.+"`
+	if got := f.compared(t); got.New != want || got.Old != old {
+		t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, want, old)
+	}
+}
+
 // The webhook missed a template, and then that of the release again: both ReplicaSets have the release.
 func TestThePodsOfATemplateThatTheWebhookMissedAreOld(t *testing.T) {
 	const of = `namespace="default",pod=~"`
