@@ -29,9 +29,9 @@ type Input struct {
 	Workload         Workload
 	// Revisions are the Revisions of a Knative Service; of other kinds there are none.
 	Revisions Revisions
-	// LatestReplicaSet is the name of the ReplicaSet of the latest Revision of a Knative Service; empty
-	// if it is not cached yet, and for other kinds.
-	LatestReplicaSet string
+	// LatestReplicaSets are the names of the ReplicaSets of the latest Revision of a Knative Service; empty
+	// if none is cached yet, and for other kinds.
+	LatestReplicaSets []string
 	// JudgeBeforeTraffic: a new Revision of the Knative Service gets no traffic until its first
 	// batch passed. The webhook holds the traffic, if it can, with the release.
 	JudgeBeforeTraffic bool

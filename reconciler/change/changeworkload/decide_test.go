@@ -29,6 +29,8 @@ func release(replicas int32, options ...func(*Input)) Input {
 			Spec:       v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: 2},
 		},
 		Workload: Workload{Version: "v", Attempt: 2, Replicas: replicas, HasDefenseStatus: true},
+		// The names of pods in tests, such as p1, are those of any Revision.
+		LatestReplicaSets: []string{"p"},
 	}
 	for _, o := range options {
 		o(&in)

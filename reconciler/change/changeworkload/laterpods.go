@@ -95,7 +95,9 @@ func batchesOfLatest(in Input) []*v1alpha1.ChangePod {
 	var out []*v1alpha1.ChangePod
 	for _, c := range in.ChangePods {
 		if slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
-			return strings.HasPrefix(in.LatestReplicaSet+"-", generatedFrom(p.Pod)) // a long name is cut
+			return slices.ContainsFunc(in.LatestReplicaSets, func(set string) bool {
+				return strings.HasPrefix(set+"-", generatedFrom(p.Pod)) // a long name is cut
+			})
 		}) {
 			out = append(out, c)
 		}
@@ -103,17 +105,18 @@ func batchesOfLatest(in Input) []*v1alpha1.ChangePod {
 	return out
 }
 
-// replicaSetOf returns the name of the ReplicaSet of a Revision; empty if it is not cached. The
+// replicaSetsOf returns the names of the ReplicaSets of a Revision; empty if none is cached. The
 // Deployments are those of a Service, and sets the ReplicaSets of a release.
-func replicaSetOf(revision string, deployments []*workload.Workload, sets []*appsv1.ReplicaSet) string {
+func replicaSetsOf(revision string, deployments []*workload.Workload, sets []*appsv1.ReplicaSet) []string {
+	var out []string
 	for _, rs := range sets {
 		if slices.ContainsFunc(deployments, func(d *workload.Workload) bool {
 			return metav1.IsControlledBy(rs, d) && revisionName(d) == revision
 		}) {
-			return rs.Name
+			out = append(out, rs.Name)
 		}
 	}
-	return ""
+	return out
 }
 
 // randomSuffix is the length of what a ReplicaSet appends to the names of its pods.

@@ -66,7 +66,7 @@ func inBatch(revision string, n int, word string) func(*Input) {
 
 // latest is the latest Revision of the Service.
 func latest(revision string) func(*Input) {
-	return func(in *Input) { in.LatestReplicaSet = revision + "-deployment-5d4f8b7c9" }
+	return func(in *Input) { in.LatestReplicaSets = []string{revision + "-deployment-5d4f8b7c9"} }
 }
 
 func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
@@ -230,21 +230,24 @@ func TestThePodsOfTwoRevisionsHaveDifferentNames(t *testing.T) {
 func TestTheBatchesOfTheLatestRevisionAreFoundByItsReplicaSet(t *testing.T) {
 	const long = "a-service-with-a-long-name-in-its-namespace-"
 	for name, tc := range map[string]struct {
-		replicaSet, pod string
-		want            bool
+		replicaSets []string
+		pod         string
+		want        bool
 	}{
-		"its pod":                    {"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-5d4f8b7c9-abcde", true},
-		"a pod of another Revision":  {"web-00002-deployment-5d4f8b7c9", "web-00001-deployment-5d4f8b7c9-abcde", false},
-		"a name that begins alike":   {"web-0000-deployment-5d4f8b7c9", "web-00001-deployment-5d4f8b7c9-abcde", false},
-		"another ReplicaSet":         {"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-5d4f8b7c-abcde", false},
-		"a cut name":                 {long + "00001-deployment-5d4f8b7c9", long + "00001-deploymenabcde", true},
-		"a cut name of another one":  {long + "00002-deployment-5d4f8b7c9", long + "00001-deploymenabcde", false},
-		"no ReplicaSet is cached":    {"", "web-00002-deployment-5d4f8b7c9-abcde", false},
-		"no ReplicaSet, a long name": {"", long + "00001-deploymenabcde", false},
+		"its pod":                    {[]string{"web-00002-deployment-5d4f8b7c9"}, "web-00002-deployment-5d4f8b7c9-abcde", true},
+		"a pod of another Revision":  {[]string{"web-00002-deployment-5d4f8b7c9"}, "web-00001-deployment-5d4f8b7c9-abcde", false},
+		"a name that begins alike":   {[]string{"web-0000-deployment-5d4f8b7c9"}, "web-00001-deployment-5d4f8b7c9-abcde", false},
+		"another ReplicaSet":         {[]string{"web-00002-deployment-5d4f8b7c9"}, "web-00002-deployment-5d4f8b7c-abcde", false},
+		"its pod before a change":    {[]string{"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-6c8d4f5b7"}, "web-00002-deployment-5d4f8b7c9-abcde", true},
+		"its pod after a change":     {[]string{"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-6c8d4f5b7"}, "web-00002-deployment-6c8d4f5b7-abcde", true},
+		"a cut name":                 {[]string{long + "00001-deployment-5d4f8b7c9"}, long + "00001-deploymenabcde", true},
+		"a cut name of another one":  {[]string{long + "00002-deployment-5d4f8b7c9"}, long + "00001-deploymenabcde", false},
+		"no ReplicaSet is cached":    {nil, "web-00002-deployment-5d4f8b7c9-abcde", false},
+		"no ReplicaSet, a long name": {nil, long + "00001-deploymenabcde", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := release(1, inBatch("web-00001", 1, ""))
-			in.LatestReplicaSet, in.ChangePods[0].Spec.PodInfos[0].Pod = tc.replicaSet, tc.pod
+			in.LatestReplicaSets, in.ChangePods[0].Spec.PodInfos[0].Pod = tc.replicaSets, tc.pod
 			if got := len(batchesOfLatest(in)) == 1; got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}

@@ -221,11 +221,11 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		return Input{}, nil, err
 	}
 	var revisions Revisions
-	latest := ""
+	var latest []string
 	if w.Kind.Revisions == workload.KnativeRevisions {
 		deployments := r.workloads.Deployments(w)
 		revisions.Own = revisionsOf(c.Release(), deployments)
-		latest = replicaSetOf(w.LatestRevision, deployments, sets)
+		latest = replicaSetsOf(w.LatestRevision, deployments, sets)
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	decidingSince := r.decidingSince.In(c.Namespace, now)
@@ -234,7 +234,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	in := Input{
 		Now: now, StepWokenSince: woken, DecidingSince: decidingSince, Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
+		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSets: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), DeliveredAnnouncements: r.deliveredAnnouncements(c),
 	}

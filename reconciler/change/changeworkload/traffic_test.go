@@ -91,7 +91,7 @@ func TestTheRevisionsOfARelease(t *testing.T) {
 	}
 }
 
-func TestTheReplicaSetOfTheLatestRevision(t *testing.T) {
+func TestTheReplicaSetsOfTheLatestRevision(t *testing.T) {
 	var deployments []*workload.Workload
 	var sets []*appsv1.ReplicaSet
 	for n := range 3 {
@@ -100,19 +100,22 @@ func TestTheReplicaSetOfTheLatestRevision(t *testing.T) {
 		deployments = append(deployments, d)
 		sets = append(sets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-x", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, d.Kind.GroupVersionKind)}}})
 	}
+	changed := sets[1].DeepCopy()
+	changed.Name = "web-1-deployment-y"
 	for name, tc := range map[string]struct {
 		revision string
 		sets     []*appsv1.ReplicaSet
-		want     string
+		want     []string
 	}{
-		"it is cached":             {"web-1", sets, "web-1-deployment-x"},
-		"another one is":           {"web-1", sets[2:], ""},
-		"it is of another release": {"web-3", sets, ""},
-		"no Revision was created":  {"", sets, ""},
+		"it is cached":                   {"web-1", sets, []string{"web-1-deployment-x"}},
+		"Serving changed its Deployment": {"web-1", append(slices.Clone(sets), changed), []string{"web-1-deployment-x", "web-1-deployment-y"}},
+		"another one is":                 {"web-1", sets[2:], nil},
+		"it is of another release":       {"web-3", sets, nil},
+		"no Revision was created":        {"", sets, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := replicaSetOf(tc.revision, deployments, tc.sets); got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
+			if diff := cmp.Diff(tc.want, replicaSetsOf(tc.revision, deployments, tc.sets)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

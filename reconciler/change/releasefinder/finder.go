@@ -100,7 +100,7 @@ func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1a
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // impossible: New adds the index
 	}
 	of, ok := f.WorkloadOf(rs)
-	release, known := releaseOfReplicaSet(rs, siblings)
+	release, known := f.releaseAmong(rs, siblings)
 	return of, release, ok && known
 }
 
@@ -115,6 +115,16 @@ func (f *Finder) WorkloadOf(rs *appsv1.ReplicaSet) (v1alpha1.WorkloadRef, bool) 
 		return f.workloads.ServiceOf(d)
 	}
 	return refOf(owner), true
+}
+
+// releaseAmong returns the release of a cached ReplicaSet; all are those of its owner. The Deployment of a Revision has
+// several if Serving changed its own parts of it, such as queue-proxy. All have the release: a Revision cannot
+// change its template.
+func (f *Finder) releaseAmong(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+	if d := f.workloads.ControllerOf(rs); d != nil && d.OfKnativeService() {
+		return v1alpha1.ReleaseOf(rs.Annotations)
+	}
+	return releaseOfReplicaSet(rs, all)
 }
 
 // releaseOfReplicaSet returns the release of a cached ReplicaSet; all are the ReplicaSets of its workload.
@@ -159,7 +169,7 @@ func (f *Finder) ReplicaSets(w *workload.Workload, release v1alpha1.Release) ([]
 			return nil, err
 		}
 		for _, rs := range all {
-			if of, known := releaseOfReplicaSet(rs, all); known && of == release {
+			if of, known := f.releaseAmong(rs, all); known && of == release {
 				out = append(out, rs)
 			}
 		}

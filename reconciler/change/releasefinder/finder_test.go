@@ -2,6 +2,7 @@ package releasefinder
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -322,6 +323,44 @@ func TestOfReplicaSetsWithOneReleaseTheOneOfItsTemplateHasIt(t *testing.T) {
 				t.Error("who has the release (-want +got):", diff)
 			}
 		})
+	}
+}
+
+// An upgrade of Serving changes queue-proxy in the Deployment of each Revision, and so replaces its pods.
+func TestAllReplicaSetsOfARevisionHaveItsRelease(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	workloadinformertest.Add(ctx, t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web-00001-deployment", UID: "d",
+		Labels:          map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "s"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: ptr.To(true)}},
+	}})
+	f, err := New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workloadinformertest.Run(ctx, t)
+	want := v1alpha1.Release{Version: "v", Attempt: 2}
+	var pods []*corev1.Pod
+	for number, name := range map[string]string{"1": "before", "2": "after"} {
+		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Annotations:     map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2", savedtemplate.RevisionAnnotation: number},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web-00001-deployment", UID: "d", Controller: ptr.To(true)}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: rs.UID, Controller: ptr.To(true)}}}}
+		if err := errors.Join(f.replicaSets.Add(rs), f.pods.Add(p)); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, p)
+	}
+	for _, p := range pods {
+		// The workload is not known here: no Knative Service is watched.
+		if _, release, _ := f.ReleaseOfPod(p); release != want {
+			t.Errorf("the release of pod %s is %v", p.Name, release)
+		}
+	}
+	service := &workload.Workload{Kind: workload.KnativeService, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "s"}}
+	if pods, err := f.Pods(service, want); err != nil || len(pods) != 2 {
+		t.Errorf("%d pods of the release, %v; want 2", len(pods), err)
 	}
 }
 
