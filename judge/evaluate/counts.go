@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"maps"
 	"sort"
 
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -139,23 +140,26 @@ func (t counts) pods() int32 {
 // mergeSmallKinds merges, in each of the counts, the kinds of requests beyond the largest ones into one. The
 // choice follows from the old counts, so that it does not depend on the change.
 func mergeSmallKinds(old counts, others ...counts) {
-	if len(old) <= maxStrata {
-		for _, o := range others {
-			merge(o, func(s string) bool { _, ok := old[s]; return ok })
-		}
-		return
-	}
-	names := samples.Sorted(old)
-	sort.SliceStable(names, func(i, j int) bool {
-		return counts{"": old[names[i]]}.total() > counts{"": old[names[j]]}.total()
-	})
-	keep := map[string]bool{}
-	for _, n := range names[:maxStrata] {
-		keep[n] = true
-	}
+	keep := old.frequent()
 	for _, t := range append(others, old) {
-		merge(t, func(s string) bool { return keep[s] })
+		merge(t, func(s string) bool { _, ok := keep[s]; return ok })
 	}
+}
+
+// frequent returns the counts of the largest kinds of requests.
+func (t counts) frequent() counts {
+	if len(t) <= maxStrata {
+		return maps.Clone(t)
+	}
+	names := samples.Sorted(t)
+	sort.SliceStable(names, func(i, j int) bool {
+		return counts{"": t[names[i]]}.total() > counts{"": t[names[j]]}.total()
+	})
+	out := counts{}
+	for _, n := range names[:maxStrata] {
+		out[n] = t[n]
+	}
+	return out
 }
 
 const rest = "\x00rest"

@@ -73,22 +73,56 @@ func good(series []samples.Series) []samples.Series {
 // divided divides each series into as many kinds as are compared one by one, which together have the part
 // frequent of its events, and five more, which have the part rare.
 func divided(series []samples.Series, prefix string, frequent, rare float64) []samples.Series {
+	return slices.Concat(kinds(maxStrata, series, prefix, frequent), kinds(5, series, prefix+"rare-", rare))
+}
+
+// kinds divides a part of each series into n kinds of the same size.
+func kinds(n int, series []samples.Series, prefix string, part float64) []samples.Series {
 	var out []samples.Series
 	for _, s := range series {
-		for i := range maxStrata + 5 {
-			part := frequent / maxStrata
-			if i >= maxStrata {
-				part = rare / 5
-			}
+		for i := range n {
 			one := samples.Series{Labels: maps.Clone(s.Labels)}
 			one.Labels["handler"] = prefix + strconv.Itoa(i)
 			for _, p := range s.Points {
-				one.Points = append(one.Points, samples.Point{T: p.T, V: p.V * part})
+				one.Points = append(one.Points, samples.Point{T: p.T, V: p.V * part / float64(n)})
 			}
 			out = append(out, one)
 		}
 	}
 	return out
+}
+
+// The paths of rare requests contain ids, so the new pods have other ones.
+func TestADifferentMixOfRequestsIsNoChangeIfTheNamesOfRareKindsDiffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		// mix is the factor of the requests for reports, of which half fail. failed is the part of the others that fail.
+		mix, failed float64
+		want        v1alpha1.Verdict
+	}{
+		"five times as many requests for reports": {5, 0, v1alpha1.VerdictPass},
+		"other requests fail, too":                {1, 0.05, v1alpha1.VerdictFail},
+	} {
+		for _, before := range []bool{false, true} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.01, factor: c.mix, before: before}
+			d := w.ratio(5 * time.Minute)
+			for side, ids := range map[*Pair]string{&d.Old: "/users/1", &d.New: "/users/2"} {
+				others, failed := good(side.All), 0.0
+				reports := kinds(1, side.Bad, "/reports/", 1)
+				done := kinds(1, side.Bad, "/reports/", 1)
+				labeled(done, "code", "200")
+				if side == &d.New {
+					failed = c.failed
+				}
+				faults := kinds(19, others, "/", failed)
+				labeled(faults, "code", "500")
+				side.Bad = slices.Concat(reports, faults)
+				side.All = slices.Concat(side.Bad, done, kinds(19, others, "/", 0.35-failed), kinds(60, others, ids, 0.65))
+			}
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
+			}
+		}
+	}
 }
 
 // The series of the share of failed requests are those of calls and requests here.

@@ -57,12 +57,22 @@ func ratio(d Data, f frame) outcome {
 	if crossed {
 		return crossRatio(d, s, f)
 	}
-	if overlapOf(s.newAll, s.oldAll) < 0.5 {
-		s = s.pooled() // the kinds of requests have other names in the new version
+	if requestsRenamed(s.newAll, s.oldAll) {
+		s = s.pooled()
 	}
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 	return d.outcome(c, s, f)
+}
+
+// requestsRenamed reports whether the kinds of requests have other names in the new version. Rare kinds have other
+// names at any time if these contain ids, so the share of the frequent ones must also be less than half of that before.
+func requestsRenamed(newAll, oldAll counts) bool {
+	if overlapOf(newAll, oldAll) >= 0.5 {
+		return false
+	}
+	frequent := oldAll.frequent()
+	return overlapOf(newAll, frequent)*oldAll.total() <= 0.5*frequent.total()
 }
 
 // kindsContained reports whether all kinds of the events are also kinds of all requests.
