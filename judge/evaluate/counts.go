@@ -49,6 +49,17 @@ func (t counts) pooled() counts {
 	return counts{"": out}
 }
 
+// of returns the counts of the kinds that others have.
+func (t counts) of(others counts) counts {
+	out := counts{}
+	for stratum, pods := range t {
+		if _, ok := others[stratum]; ok {
+			out[stratum] = pods
+		}
+	}
+	return out
+}
+
 // within returns the counts of cells first to last, without the warm-up of the new pods.
 func (t counts) within(first, last int, warm map[string]int) counts {
 	out := counts{}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,44 @@ func TestCallsAreComparedIfTheNewVersionRenamesTheirKinds(t *testing.T) {
 		}
 		if c.first {
 			d.Old.Bad = nil
+		}
+		if m := looks(d, 5*time.Minute, "1%").Metrics[0]; m.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, m.Verdict, m.Message, c.want)
+		}
+	}
+}
+
+// With more than the largest kinds, calls that are added are among the rare ones.
+func TestCallsThatAreOnlyAddedDoNotHideOrFakeAChangeOfRareOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		// rare is the factor of the new calls of rare kinds.
+		rare float64
+		// ids: the rare kinds have other names. added: as many calls as all others are made to a new server.
+		ids, added bool
+		want       v1alpha1.Verdict
+	}{
+		"no change":                           {1, false, false, v1alpha1.VerdictPass},
+		"calls to a new server":               {1, false, true, v1alpha1.VerdictPass},
+		"three times as many":                 {3, false, false, v1alpha1.VerdictFail},
+		"three times as many, and the others": {3, false, true, v1alpha1.VerdictFail},
+		"a fifth of them":                     {0.2, false, false, v1alpha1.VerdictFail},
+		"other names":                         {1, true, false, v1alpha1.VerdictPass},
+		"a fifth of them, other names":        {0.2, true, false, v1alpha1.VerdictFail},
+	} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.5, factor: 1}
+		d := w.ratio(5 * time.Minute)
+		d.Signal, d.Direction, d.SmallestChange = catalog.Outgoing, v1alpha1.DirectionEither, &v1alpha1.Change{Relative: "25%", Absolute: "0.02"}
+		const frequent, rare = 0.9, 0.1
+		calls := to("payments", d.New.Bad, 1)
+		d.Old.Bad = divided(to("payments", d.Old.Bad, 1), "q", frequent, rare)
+		d.New.Bad = divided(calls, "q", frequent, rare*c.rare)
+		for _, s := range d.New.Bad {
+			if c.ids && strings.HasPrefix(s.Labels["handler"], "qrare") {
+				s.Labels["handler"] += "-" + s.Labels["pod"]
+			}
+		}
+		if c.added {
+			d.New.Bad = append(d.New.Bad, to("recommendations", calls, 1)...)
 		}
 		if m := looks(d, 5*time.Minute, "1%").Metrics[0]; m.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, m.Verdict, m.Message, c.want)

@@ -93,21 +93,32 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	if d.renamed(s.newEvents, s.oldEvents) {
 		s.newEvents, s.oldEvents, s.dayEvents = s.newEvents.pooled(), s.oldEvents.pooled(), s.dayEvents.pooled()
 	}
-	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents)
+	known := s.newEvents.of(s.oldEvents)
+	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, known)
 	worst, values := comparison{}, []float64{}
-	for _, stratum := range samples.Sorted(s.oldEvents) {
+	compare := func(stratum string, newEvents counts, direction v1alpha1.Direction) {
 		one := s
-		one.newEvents, one.oldEvents = counts{"": s.newEvents[stratum]}, counts{"": s.oldEvents[stratum]}
+		one.newEvents, one.oldEvents = counts{"": newEvents[stratum]}, counts{"": s.oldEvents[stratum]}
 		one.dayEvents = counts{"": s.dayEvents[stratum]}
-		c := one.compare(f, d.ReferenceBefore, false, d.Direction)
+		c := one.compare(f, d.ReferenceBefore, false, direction)
 		relative, absolute, _ := change(d.SmallestChange)
-		if !c.matters(relative, absolute, d.Direction) {
+		if !c.matters(relative, absolute, direction) {
 			c.logE = math.Inf(-1)
 		}
 		if len(values) == 0 || c.logE > worst.logE {
 			worst = c
 		}
 		values = append(values, c.logE)
+	}
+	for _, stratum := range samples.Sorted(s.oldEvents) {
+		if stratum == rest && d.Signal == catalog.Outgoing && d.Direction == v1alpha1.DirectionEither {
+			// The kinds that the old pods do not have are either added or, for example with ids, other names
+			// of rare ones. So all calls show whether some are missing, and only the known kinds whether there are more.
+			compare(rest, s.newEvents, v1alpha1.DirectionLower)
+			compare(rest, known, v1alpha1.DirectionHigher)
+			continue
+		}
+		compare(stratum, s.newEvents, d.Direction)
 	}
 	if len(values) == 0 {
 		worst = s.compare(f, d.ReferenceBefore, false, d.Direction)
