@@ -23,8 +23,10 @@ type podLife struct {
 	// restarts are those until the first sample, and later the times of others.
 	restarts float64
 	later    []float64
-	// killed: its container was killed before the first sample.
-	killed bool
+	// killed: its container was killed before the first sample. endedOtherwise is the time in which its last end
+	// had another reason.
+	killed         bool
+	endedOtherwise [2]float64
 	// sidecar has the restarts of a second container until the first sample, and sidecarLater the times
 	// of others.
 	sidecar      float64
@@ -84,7 +86,9 @@ func (p podLife) series() []samples.Series {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
 	}
 	if p.killed {
-		out = append(out, of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, constant(1)))
+		last := of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, within(p.endedOtherwise, 0, 1))
+		last.Points = slices.DeleteFunc(last.Points, func(at samples.Point) bool { return at.V == 0 })
+		out = append(out, last)
 	}
 	return out
 }
@@ -156,6 +160,10 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 		"the clock of Prometheus is behind that of the API server": {[]podLife{{name: "new-1", uid: "a", created: 10, first: 20, last: end, restarts: 2, clock: 30}}, quiet, false, atStart},
 		"an OOM kill before the first scrape":                      {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
 		"an OOM kill of a pod of last week":                        {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
+		"an OOM kill of a pod of last week that was killed before": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true, later: []float64{100}}},
+			quiet, false, "out of memory (OOMKilled): new-1"},
+		"the same, and the old pods were killed again, too": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true, later: []float64{100}}},
+			old(func(p *podLife) { p.restarts, p.killed, p.later = 1, true, []float64{60} }), false, ""},
 		"an OOM kill, and the old pods were killed at theirs": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}},
 			old(func(p *podLife) { p.restarts, p.killed = 1, true }), false, ""},
 	} {
@@ -214,6 +222,9 @@ func TestTheHealthBeforeAnUpdateInPlaceDoesNotCount(t *testing.T) {
 		"not Ready before the update":             {podLife{created: 7 * day, first: -595, unready: [2]float64{-240, 0}}, -5, ""},
 		"killed before the update of a young pod": {podLife{created: -300, first: -285, killed: true}, updated, ""},
 		"killed since the update of a young pod":  {podLife{created: -300, first: 75, killed: true}, updated, "out of memory (OOMKilled): web-2, web-3"},
+		"killed just before the update":           {podLife{created: -300, first: -285, killed: true, later: []float64{75}}, updated, ""},
+		"killed before the update, and since":     {podLife{created: -300, first: -285, killed: true, endedOtherwise: [2]float64{75, 150}, later: []float64{75, 150}}, updated, "out of memory (OOMKilled): web-2, web-3; 2 restarts"},
+		"killed before the update, and a restart": {podLife{created: -300, first: -285, killed: true, endedOtherwise: [2]float64{90, 400}, later: []float64{90, 150}}, updated, "2 restarts"},
 		"a crash loop until an update just now":   {podLife{created: 7 * day, first: -595, crashing: [2]float64{-100, 400}}, 280, ""},
 		"a crash loop since the update":           {podLife{created: 7 * day, first: -595, crashing: [2]float64{100, 400}}, updated, "containers do not run: web-2, web-3"},
 	} {

@@ -47,5 +47,21 @@ func restartsKey(labels map[string]string) string {
 	if labels["__name__"] != restartsTotal {
 		return ""
 	}
+	return containerKey(labels)
+}
+
+// containerKey names the container of a series.
+func containerKey(labels map[string]string) string {
 	return instance(labels) + "/" + labels["container"]
+}
+
+// restartsByContainer returns the merged series of restarts by containerKey.
+func restartsByContainer(merged []samples.Series) map[string]samples.Series {
+	out := map[string]samples.Series{}
+	for _, s := range merged {
+		if key := restartsKey(s.Labels); key != "" {
+			out[key] = s
+		}
+	}
+	return out
 }

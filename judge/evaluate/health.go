@@ -147,8 +147,9 @@ func some(pods map[string]bool) string {
 
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
-	deleted := terminatingOf(series)
-	for _, s := range mergeExporters(series, restartsKey) {
+	deleted, merged := terminatingOf(series), mergeExporters(series, restartsKey)
+	restarts := restartsByContainer(merged)
+	for _, s := range merged {
 		pod, points := samples.Pod(s.Labels), s.Points
 		h.pods[pod] = true
 		h.life.add(s, points)
@@ -174,8 +175,13 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 				h.killed[pod] = true
 			}
 		case lastTerminated:
-			// A kill before the change is not caused by this release.
-			if s.Labels["reason"] == oomKilled && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, begin) {
+			if s.Labels["reason"] != oomKilled || len(after) == 0 || after[len(after)-1].V != 1 {
+				continue
+			}
+			// A kill before the change is not caused by this release. If the container has restarted since, there was another one.
+			of := restarts[containerKey(s.Labels)]
+			until := pointsUntil(of.Points, after[len(after)-1].T)
+			if again := len(until) > 0 && b.restarts(of, until, from) > 0; again || !knownBefore(points, begin) {
 				h.killed[pod] = true
 			}
 		case "kube_pod_container_status_waiting_reason":
@@ -221,6 +227,10 @@ func (h sideHealth) readiness(pod string, points []samples.Point, from, now, ste
 
 func pointsAfter(points []samples.Point, from float64) []samples.Point {
 	return points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
+}
+
+func pointsUntil(points []samples.Point, until float64) []samples.Point {
+	return points[:sort.Search(len(points), func(i int) bool { return points[i].T > until })]
 }
 
 func increaseAfter(points []samples.Point, from float64) float64 {
