@@ -191,6 +191,24 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 	}
 }
 
+func TestAContainerWithoutItsImageFailsTheRelease(t *testing.T) {
+	for _, reason := range []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"} {
+		at := time.UnixMilli(int64(start * 1000))
+		d := Data{Metric: catalog.Metric{Signal: catalog.Health}}
+		d.New.All = podLife{name: "new-1", created: -40, first: 5, last: 290, crashing: [2]float64{0, 400}}.series()
+		d.Old.All = podLife{name: "old-1", created: -86400, first: -595, last: 290}.series()
+		for _, s := range d.New.All {
+			if s.Labels["reason"] == "CrashLoopBackOff" {
+				s.Labels["reason"] = reason
+			}
+		}
+		o := compareMetric(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}, d)
+		if want := "containers do not run: new-1"; o.message != want {
+			t.Errorf("%s: the message is %q, want %q", reason, o.message, want)
+		}
+	}
+}
+
 // An update in place keeps the pod, its UID and its series. It restarts each container once.
 func TestTheHealthBeforeAnUpdateInPlaceDoesNotCount(t *testing.T) {
 	const end, day = 290, -86400

@@ -27,7 +27,8 @@ const (
 
 // badWaiting are the reasons for which a container does not run.
 var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true,
-	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RunContainerError": true, "StartError": true}
+	"ErrImageNeverPull": true, "ErrImagePull": true, "ImageInspectError": true, "ImagePullBackOff": true, "InvalidImageName": true,
+	"RegistryUnavailable": true, "RunContainerError": true, "SignatureValidationFailed": true, "StartError": true}
 
 const (
 	restartsTotal  = "kube_pod_container_status_restarts_total"
