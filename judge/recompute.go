@@ -53,12 +53,20 @@ func Differences(a, b v1alpha1.Record) []string {
 		case e.Verdict != again.Verdict:
 			out = append(out, fmt.Sprintf("%s: %s, recomputed %s", e.Name, e.Verdict, again.Verdict))
 		case !alike(e.New, again.New):
-			out = append(out, fmt.Sprintf("%s: new value %s, recomputed %s", e.Name, e.New.Value, again.New.Value))
+			out = append(out, fmt.Sprintf("%s: new value %s, recomputed %s", e.Name, valueOf(e.New), valueOf(again.New)))
 		case !alike(e.Old, again.Old):
-			out = append(out, fmt.Sprintf("%s: old value %s, recomputed %s", e.Name, e.Old.Value, again.Old.Value))
+			out = append(out, fmt.Sprintf("%s: old value %s, recomputed %s", e.Name, valueOf(e.Old), valueOf(again.Old)))
 		}
 	}
 	return out
+}
+
+// valueOf returns the value for a message. A metric that could not be read has none.
+func valueOf(s *v1alpha1.Side) string {
+	if s == nil {
+		return "none"
+	}
+	return s.Value
 }
 
 // alike reports whether two values differ by less than a thousandth.
