@@ -6,8 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxWarning is the maximum length of a warning in bytes. The API server may cut longer ones.
-const maxWarning = 256
+// maxWarning is the maximum length of a warning in bytes, so that the API server cuts none of the four of a
+// denial: it cuts those of a response to 256 characters each if all have more than 4096.
+const maxWarning = 1000
 
 // Warning returns the text, truncated to maxWarning bytes.
 func Warning(text string) string {

@@ -11,13 +11,13 @@ import (
 )
 
 func TestCausesOfADenialAreWarningsOfLimitedLength(t *testing.T) {
-	long := strings.Repeat("é", 200)
+	long := strings.Repeat("é", 600)
 	a := admission.Deny("Denied", metav1.Status{}).WithWarnings([]metav1.StatusCause{{Message: "short"}, {Message: long}})
 	got := a.Response.Warnings
 	if len(got) != 2 || got[0] != "short" {
 		t.Fatalf("warnings are %q", got)
 	}
-	if len(got[1]) > 256 || !utf8.ValidString(got[1]) || !strings.HasSuffix(got[1], "...") {
+	if len(got[1]) > 1000 || !utf8.ValidString(got[1]) || !strings.HasSuffix(got[1], "...") {
 		t.Errorf("the long warning is %d bytes: %q", len(got[1]), got[1])
 	}
 }

@@ -179,6 +179,18 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 	}
 }
 
+func TestTheWarningsOfADenialHaveItsCommandUncut(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
+	build, long := builder.StoredDeployment, strings.Repeat("n", 63)
+	placed := func(d *appsv1.Deployment) { d.Namespace = long }
+	warnings := w.Admit(t.Context(), admissiontest.Request(t, build(builder.Name(long), placed, builder.Versioned(2)),
+		build(builder.Name(long), placed, builder.Versioned(2), builder.Image("busybox:2")))).Response.Warnings
+	if len(warnings) == 0 || !strings.HasSuffix(warnings[0], ` --type merge -p '{"status":{"outcome":"Pass"}}'`) {
+		t.Errorf("the warnings are %q", warnings)
+	}
+}
+
 func TestAVersionThatPassedIsNotCheckedAgain(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, passes)

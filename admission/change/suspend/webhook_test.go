@@ -416,6 +416,30 @@ func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
 	}
 }
 
+// The API server cuts the warnings of a response if all have more than 4096 characters.
+func TestTheWarningsOfADenialAreNotCutByTheAPIServer(t *testing.T) {
+	const user = "system:serviceaccount:argocd:argocd-application-controller"
+	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: user, Suspend: builder.SuspendedAt, Attempt: 2})
+	long := strings.Repeat("n", 63)
+	placed := func(d *appsv1.Deployment) { d.Namespace = long }
+	bad := build(builder.Name(long), placed, versioned(2), held, used)
+	failed := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
+	for range 3 {
+		failed.Status.DefenseCheckFailPods = append(failed.Status.DefenseCheckFailPods, v1alpha1.PodSummary{Pod: long, Message: strings.Repeat("m", 1024)})
+	}
+	w := newFixture(admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}, true)
+	w.settings.Bypass = v1alpha1.BypassAuthorized
+	response := w.admit(t, admissiontest.Request(t, bad, build(builder.Name(long), placed, versioned(2), held, used, repair, image("busybox:3"))), false).Response
+	if n := len(strings.Join(response.Warnings, "")); n > 4096 {
+		t.Errorf("the warnings have %d bytes", n)
+	}
+	for i, c := range response.Result.Details.Causes[1:] {
+		if diff := cmp.Diff(c.Message, response.Warnings[i+1]); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing.T) {
 	byHand := label(v1alpha1.SuspendLabel, "holidays")
 	// The failed version still exists for some time after its repair succeeded.
