@@ -29,8 +29,8 @@ func (a AnswerStore) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, 
 	return found, nil
 }
 
-// Store replaces before, which may be nil, with an answer. On a conflict, it returns
-// the answer that another replica has stored.
+// Store replaces before, which may be nil, with an answer. On a conflict, it returns the
+// answer that another replica has stored, if Decide would use it instead of asking.
 func (a AnswerStore) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
 	checks := a.Client.ReleaseChecks(q.Namespace)
 	var err error
@@ -45,10 +45,13 @@ func (a AnswerStore) Store(ctx context.Context, q Query, before *v1alpha1.Releas
 		return answer, err
 	}
 	first, err := a.Get(ctx, q)
-	if err != nil || first == nil || first.Status.Outcome == "" {
+	if err != nil || first == nil {
 		return answer, err
 	}
-	return first.Status, nil
+	if first.Status.Outcome == v1alpha1.OutcomePass || fresh(first.Status, Input{Attempt: answer.Attempt, Now: answer.Time.Time}) {
+		return first.Status, nil
+	}
+	return answer, nil // before was not read, or only its metadata changed; the next request asks again
 }
 
 func newReleaseCheck(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {

@@ -20,19 +20,38 @@ func answered(outcome v1alpha1.Outcome) v1alpha1.ReleaseCheckStatus {
 
 func TestTheFirstStoredAnswerCounts(t *testing.T) {
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
-	for name, conflict := range map[string]bool{"without an earlier answer": false, "with an expired answer": true} {
+	const pass, fail = v1alpha1.OutcomePass, v1alpha1.OutcomeFail
+	yesterday, anotherAttempt := answered(fail), answered(fail)
+	yesterday.Time = metav1.NewMicroTime(noon.Add(-24 * time.Hour))
+	anotherAttempt.Attempt = 3
+	passedBefore := yesterday
+	passedBefore.Outcome = pass
+	for name, tc := range map[string]struct {
+		first    v1alpha1.ReleaseCheckStatus
+		conflict bool // before was read
+		answer   v1alpha1.Outcome
+		want     v1alpha1.Outcome
+	}{
+		"without an earlier answer":          {answered(fail), false, pass, fail},
+		"with an expired answer":             {answered(fail), true, pass, fail},
+		"unless it is old":                   {yesterday, false, pass, pass},
+		"unless it is old, with a conflict":  {yesterday, true, pass, pass},
+		"unless it is about another attempt": {anotherAttempt, false, pass, pass},
+		"unless it is empty":                 {v1alpha1.ReleaseCheckStatus{}, false, fail, fail},
+		"also if it is old, if it is a pass": {passedBefore, false, fail, pass},
+	} {
 		t.Run(name, func(t *testing.T) {
-			first := newReleaseCheck(q, answered(v1alpha1.OutcomeFail))
+			first := newReleaseCheck(q, tc.first)
 			client := fake.NewSimpleClientset(first)
 			var before *v1alpha1.ReleaseCheck
-			if conflict {
+			if tc.conflict {
 				before = newReleaseCheck(q, answered(v1alpha1.OutcomeNoVerdict))
 				client.PrependReactor("update", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
 				})
 			}
-			got, err := AnswerStore{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
-			if err != nil || got.Outcome != v1alpha1.OutcomeFail {
+			got, err := AnswerStore{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(tc.answer))
+			if err != nil || got.Outcome != tc.want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

@@ -138,7 +138,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 	}
 	before, err := c.Answers.Get(ctx, q)
 	if err != nil {
-		// The server is asked again; the stored answer takes precedence.
+		// The server is asked again; a stored answer that is fresh, or a pass, takes precedence.
 		logging.FromContext(ctx).Warnw("could not read the stored answer; the server is asked again", "error", err)
 	}
 	if before != nil {
