@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
@@ -77,11 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 
 // replay sends the event that a Kubernetes Event stores, and marks it.
 func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name string) error {
-	k, err := r.kube.CoreV1().Events(w.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrs.IsNotFound(err) {
-		k = nil
-	} else if err != nil {
-		return fmt.Errorf("read Kubernetes Event %s/%s: %w", w.Namespace, name, err)
+	k, err := r.letter(ctx, w.Namespace, name)
+	if err != nil {
+		return err
 	}
 	about := events.Workload{APIVersion: w.Kind.GroupVersion().String(), Kind: w.Kind.Kind, Name: w.Name}
 	d, err := Decide(ctx, k, w.Namespace, about, r.verifier)
@@ -105,6 +104,20 @@ func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name stri
 		r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonReplayDropped, "did not replay Kubernetes Event %q: %s", name, d.Message)
 	}
 	return nil
+}
+
+// letter returns a Kubernetes Event, or nil if none has this name.
+func (r *Reconciler) letter(ctx context.Context, namespace, name string) (*corev1.Event, error) {
+	if len(rest.IsValidPathSegmentName(name)) > 0 {
+		return nil, nil // the client would not send it
+	}
+	k, err := r.kube.CoreV1().Events(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read Kubernetes Event %s/%s: %w", namespace, name, err)
+	}
+	return k, nil
 }
 
 // mark records the replay on the Kubernetes Event.

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -175,6 +177,27 @@ func TestAReplayThatIsImpossibleIsDroppedWithAReason(t *testing.T) {
 				t.Error("the request was not removed")
 			}
 		})
+	}
+}
+
+// kubectl writes names of several namespaces like this.
+func TestANameWithANamespaceDoesNotPreventTheOtherReplays(t *testing.T) {
+	f := newFixture(t, "default/web.1, web.1")
+	// The fake client would send every name.
+	f.kube.(*fake.Clientset).PrependReactor("get", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if msgs := rest.IsValidPathSegmentName(a.(clienttesting.GetAction).GetName()); len(msgs) > 0 {
+			return true, nil, fmt.Errorf("invalid resource name: %v", msgs)
+		}
+		return false, nil, nil
+	})
+	if err := f.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-f.events.Events; !strings.Contains(got, v1alpha1.ReasonReplayDropped) || !strings.Contains(got, `"default/web.1"`) {
+		t.Errorf("recorded %q", got)
+	}
+	if len(f.broker.accepted) != 1 || f.request(t) != "" {
+		t.Errorf("accepted %d, the request is %q", len(f.broker.accepted), f.request(t))
 	}
 }
 
