@@ -2,6 +2,7 @@ package admission
 
 import (
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -10,8 +11,15 @@ import (
 // denial: it cuts those of a response to 256 characters each if all have more than 4096.
 const maxWarning = 1000
 
-// Warning returns the text, truncated to maxWarning bytes.
+// Warning returns the text, truncated to maxWarning bytes and without control characters: the API server
+// leaves out warnings with any.
 func Warning(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 	if len(text) <= maxWarning {
 		return text
 	}

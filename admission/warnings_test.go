@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/breakwater-dev/breakwater/admission"
 )
@@ -19,5 +20,14 @@ func TestCausesOfADenialAreWarningsOfLimitedLength(t *testing.T) {
 	}
 	if len(got[1]) > 1000 || !utf8.ValidString(got[1]) || !strings.HasSuffix(got[1], "...") {
 		t.Errorf("the long warning is %d bytes: %q", len(got[1]), got[1])
+	}
+}
+
+// The API server leaves out warnings that are not valid in a header.
+func TestAReasonOfSeveralLinesIsAWarning(t *testing.T) {
+	const message = "find error:\n\tconnection refused\r\nby \xff"
+	got := admission.Warning(message)
+	if _, err := net.NewWarningHeader(299, "-", got); err != nil || !strings.Contains(got, "connection refused") {
+		t.Errorf("%q: %v", got, err)
 	}
 }
