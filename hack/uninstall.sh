@@ -36,7 +36,7 @@ maybe() {
   [[ $out == *"doesn't have a resource type"* || $out == *"NotFound"* || $out == *"could not find the requested resource"* ]] || { echo "$out" >&2; return 1; }
 }
 # Deletes objects. The wait has a limit, because a finalizer that is not ours may stop a deletion.
-remove() { maybe delete "$@" --ignore-not-found --timeout=3m; }
+remove() { maybe delete --ignore-not-found --timeout=3m "$@"; }
 # Decides what ends a hold of a built-in kind, as internal/workload and internal/knativetraffic do. A field
 # or a split of traffic that a person changed during the hold stays, and a failed Revision gets no traffic by name.
 end_of_hold='
@@ -102,21 +102,24 @@ finalized() {
   ! has "$releases" || with_finalizer "$releases" app.ops.cloud.alipay.com/order
 }
 # Lists, by namespace, "names namespace" of the objects of a resource that have one of the labels, or annotations, that a
-# patch removes.
+# patch removes. Those of the list $4, in JSON, are left out.
 marked() {
-  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -rs --arg part "$2" --argjson patch "$3" '
+  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -rs --arg part "$2" --argjson patch "$3" --argjson without "$4" '
     ($patch.metadata[$part] | keys) as $marks | map(select(.[$part] // {} | keys | any(IN($marks[]))))
+    | map(select("\(.namespace)/\(.name)" | IN($without[]) | not))
     | group_by(.namespace)[] | "\(map(.name) | join(" "))\t\(.[0].namespace // "")"'
 }
 # Removes labels, or annotations, from the objects of a resource that have them, and adds those that still have one to
 # $kept: a webhook or policy of others may deny each change of an object. An object that was deleted meanwhile is no error.
+# Those of $still_held keep them.
+still_held='[]'
 unmark() {
   local resource=$1 part=$2 patch names namespace name
   patch=$(printf '%s\n' "${@:3}" | jq -cRn --arg part "$part" '{metadata: {($part): [inputs | {(.): null}] | add}}')
-  marked "$resource" "$part" "$patch" | while IFS=$'\t' read -r names namespace; do
+  marked "$resource" "$part" "$patch" "$still_held" | while IFS=$'\t' read -r names namespace; do
     { xargs kubectl patch "$resource" -n "$namespace" --type merge -p "$patch" <<<"$names" 2>&1 >/dev/null || true; } | sed '/(NotFound)/d' >&2
   done
-  kept+=$(marked "$resource" "$part" "$patch" | while IFS=$'\t' read -r names namespace; do
+  kept+=$(marked "$resource" "$part" "$patch" '[]' | while IFS=$'\t' read -r names namespace; do
     for name in $names; do echo "$part of $resource ${namespace:+$namespace/}$name"; done
   done)$'\n'
 }
@@ -189,6 +192,8 @@ kept=$(held | while IFS=$'\t' read -r kind namespace name patch; do
   [[ $kind != Service ]] || kind=services.serving.knative.dev
   maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch" >&2 || echo "hold of $kind $namespace/$name"
 done)$'\n'
+# Without its annotations, a rollout could not be resumed when this is repeated.
+still_held=$(held | jq -cRn '[inputs | split("\t") | select(.[3] // "" != "") | "\(.[1])/\(.[2])"]')
 
 say "labels and annotations"
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
@@ -199,6 +204,7 @@ for resource in ${workloads//,/ }; do
   unmark "$resource" annotations "${annotations[@]}"
   unmark "$resource" labels "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspend"
 done
+still_held='[]'
 for resource in replicasets.apps controllerrevisions.apps; do unmark "$resource" annotations "${annotations[@]}"; done
 unmark pods labels "$app/operate-finished"
 unmark namespaces labels policy.breakwater.dev/guarded
@@ -207,7 +213,12 @@ remove poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=breakwater
 
 say "objects, CRDs, RBAC and namespace"
 # What these leave is listed below.
-for crd in $(crds); do remove crd "$crd" || true; done
+for crd in $(crds); do
+  # If another write of its status comes between, the API server goes on with the deletion only when the CRD changes.
+  remove crd "$crd" --timeout=30s 2>/dev/null && continue
+  maybe annotate crd "$crd" "$app/deletion-continued=$(date +%s)" --overwrite || true
+  remove crd "$crd" || true
+done
 remove rolebindings,roles -A -l "$ours"
 # FlowSchemas are deleted before the priority level that they name.
 for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do

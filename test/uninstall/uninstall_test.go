@@ -140,7 +140,7 @@ spec: {appName: clones, attempt: 1, changeWorkloadId: "", countThreshold: 1, cre
 `
 
 // sealed are Deployments of which a policy of others denies each change, also one that changes nothing: foreign has
-// nothing of Breakwater.
+// nothing of Breakwater. Of frozen it denies changes of spec.
 const sealed = `
 apiVersion: apps/v1
 kind: Deployment
@@ -166,6 +166,17 @@ spec:
   template:
     metadata: {labels: {app: sealed}}
     spec: {containers: [{name: app, image: app}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: frozen, namespace: shop, annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1}'}}
+spec:
+  replicas: 0
+  paused: true
+  selector: {matchLabels: {app: frozen}}
+  template:
+    metadata: {labels: {app: frozen}}
+    spec: {containers: [{name: app, image: app}]}
 `
 
 const seal = `
@@ -178,6 +189,7 @@ spec:
     - {apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}
   validations:
   - {expression: "!(object.metadata.name in ['foreign', 'sealed'])", message: set limits}
+  - {expression: "object.metadata.name != 'frozen' || object.spec == oldObject.spec", message: wait until the freeze ends}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -240,7 +252,7 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	if snapshot(t) == before {
 		t.Fatal("something was removed without --yes, or although releases are held")
 	}
-	if out := uninstall(t, 1, "--yes", "--resume"); !strings.Contains(out, "labels of deployments.apps shop/sealed\n") || !strings.Contains(out, "hold of Deployment shop/sealed\n") || strings.Contains(out, "foreign") {
+	if out := uninstall(t, 1, "--yes", "--resume"); !strings.Contains(out, "labels of deployments.apps shop/sealed\n") || !strings.Contains(out, "hold of Deployment shop/frozen\nhold of Deployment shop/sealed\n") || strings.Contains(out, "foreign") {
 		t.Errorf("Deployment sealed, and no other, is not named as left:\n%s", out)
 	}
 
@@ -272,8 +284,10 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	kubectl(t, seal, "delete", "-f", "-")
 	awaitSeal(t, false)
 	uninstall(t, 0, "--yes", "--resume")
-	if got := kubectl(t, "", "get", "deployment", "sealed", "-n", "shop", "-o", "jsonpath={.metadata.labels}{.spec.paused}"); got != "" {
-		t.Errorf("labels and pause of Deployment sealed: %s", got)
+	for _, name := range []string{"sealed", "frozen"} {
+		if got := kubectl(t, "", "get", "deployment", name, "-n", "shop", "-o", "jsonpath={.metadata.labels}{.spec.paused}{.metadata.annotations.altershield\\.defense\\.antgroup\\.com/hold}"); got != "" {
+			t.Errorf("labels, pause and hold of Deployment %s: %s", name, got)
+		}
 	}
 }
 
