@@ -1,11 +1,9 @@
 package budget
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -117,28 +115,6 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 // terminating reports whether a budget was deleted, and remains because of a finalizer. Its deletion
 // raises its generation, and the controller does not compute it anymore.
 func terminating(b *v1alpha1.PodUnavailableBudget) bool { return b.DeletionTimestamp != nil }
-
-// inOrder returns the order of the budgets of a namespace for a request about a number of pods. Those that likely
-// deny come first, so that nothing is charged to the others: a charge denies other requests until it is refunded
-// and the controller has computed the budget. Those in shadow mode come last.
-func inOrder(pods int32) func(a, b *v1alpha1.PodUnavailableBudget) int {
-	return func(a, b *v1alpha1.PodUnavailableBudget) int {
-		return cmp.Or(cmp.Compare(rank(a, pods), rank(b, pods)), strings.Compare(a.Name, b.Name))
-	}
-}
-
-func rank(b *v1alpha1.PodUnavailableBudget, pods int32) int {
-	switch {
-	case b.Spec.Shadow:
-		return 1
-	case b.Status.UnavailableAllowed <= 0, b.Status.ObservedGeneration != b.Generation:
-		return -2
-	case b.Status.UnavailableAllowed < pods: // and perhaps charges nothing for some of them
-		return -1
-	default:
-		return 0
-	}
-}
 
 // evaluation is the evaluation of one request by the budgets of its namespace.
 type evaluation struct {
