@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
@@ -97,21 +98,26 @@ func observeBudget(recent *budget.RecentDeletions, before, after any) {
 	}
 }
 
+// registered returns a webhook of the configuration; nil if it does not exist.
+func registered(configurations admissionlisters.ValidatingWebhookConfigurationLister, name string) *admissionregistrationv1.ValidatingWebhook {
+	config, err := configurations.Get(Configuration)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &config.Webhooks[i]
+}
+
 // failsClosed reports whether the API server denies a request about a pod when the
 // webhook does not answer. If the policy is unknown, failsClosed assumes that of the
 // manifest: Fail.
 func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
-		config, err := configurations.Get(Configuration)
-		if err != nil {
-			return true
-		}
-		for _, w := range config.Webhooks {
-			if w.Name == budget.PodWebhook && w.FailurePolicy != nil {
-				return *w.FailurePolicy == admissionregistrationv1.Fail
-			}
-		}
-		return true
+		w := registered(configurations, budget.PodWebhook)
+		return w == nil || ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail
 	}
 }
 
@@ -119,15 +125,13 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 // and denies a request that it does not answer. If the configuration is deleted or restricted, it does not.
 func cascadingDenies(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
-		config, err := configurations.Get(Configuration)
-		return err == nil && slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
-			return w.Name == cascade.Webhook && w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Fail && asksAboutNamespaces(w)
-		})
+		w := registered(configurations, cascade.Webhook)
+		return w != nil && ptr.Deref(w.FailurePolicy, admissionregistrationv1.Ignore) == admissionregistrationv1.Fail && asksAboutNamespaces(w)
 	}
 }
 
 // asksAboutNamespaces reports whether a webhook is asked about all Namespaces that its match conditions in the manifest select.
-func asksAboutNamespaces(w admissionregistrationv1.ValidatingWebhook) bool {
+func asksAboutNamespaces(w *admissionregistrationv1.ValidatingWebhook) bool {
 	selects := func(s *metav1.LabelSelector) bool { return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 }
 	restricted := slices.ContainsFunc(w.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
 		return c.Name != "is-not-terminating" && c.Name != "is-protected"
