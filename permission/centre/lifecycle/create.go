@@ -33,9 +33,12 @@ type requestResult struct {
 	former []store.ApplicationAt
 }
 
+// distinct returns each of the strings once, in order.
+func distinct(all []string) []string { return slices.Compact(slices.Sorted(slices.Values(all))) }
+
 // request creates an application unless it exists. Concurrent requests share a transaction.
 func (e *Engine) request(ctx context.Context, r api.ApplicationRequest, user string) (*request, error) {
-	r.PodIPs, r.NodeIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs))), slices.Compact(slices.Sorted(slices.Values(r.NodeIPs)))
+	r.PodIPs, r.NodeIPs = distinct(r.PodIPs), distinct(r.NodeIPs)
 	q := &request{ApplicationRequest: r, ctx: ctx, id: ID(r), user: user}
 	for range maxRequestRounds {
 		if err := e.requests.Do(ctx, e.groupLimits(), q, e.processRequests); err != nil {

@@ -148,7 +148,7 @@ func (e *Engine) revokeUnlisted(ctx context.Context, cluster string, ids []strin
 func (e *Engine) unlisted(ctx context.Context, cluster string, r api.PodReport) (checked int, ids []string, err error) {
 	pods := map[string][]string{}
 	for _, p := range r.Pods {
-		pods[p.UID] = slices.Compact(slices.Sorted(slices.Values(p.IPs)))
+		pods[p.UID] = distinct(p.IPs)
 	}
 	filter := store.Filter{Cluster: cluster, States: statesBeforeRevocation, UIDAbove: r.After, UIDUpTo: r.Through}
 	page := store.Page{Limit: 500}

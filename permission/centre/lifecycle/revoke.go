@@ -70,7 +70,7 @@ func (e *Engine) RevokeAfterDeadline(ctx context.Context, id, user string) error
 // KeepIPs. Without KeepIPs the pod has ended, and later requests for it are
 // rejected. It returns the ids, including those that were already being revoked.
 func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, user string) ([]string, error) {
-	keep := slices.Compact(slices.Sorted(slices.Values(r.KeepIPs)))
+	keep := distinct(r.KeepIPs)
 	if len(keep) == 0 {
 		if err := e.endPod(ctx, r.Cluster, r.PodUID); err != nil {
 			return nil, err

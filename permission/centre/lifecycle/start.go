@@ -184,7 +184,7 @@ func (s *starter) start(due []store.DueStep) error {
 		}
 	}
 	var changes []*store.Changes
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+	for _, id := range distinct(ids) {
 		if t := s.changing[id]; t != nil {
 			t.writeStatus()
 			changes, s.changed = append(changes, &t.changes), append(s.changed, t)
