@@ -91,7 +91,7 @@ func kindsContained(events, all counts) bool {
 func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
 	if d.renamed(s.newEvents, s.oldEvents) {
-		s.newEvents, s.oldEvents, s.dayEvents = s.newEvents.pooled(), s.oldEvents.pooled(), s.dayEvents.pooled()
+		s = s.pooled()
 	}
 	known := s.newEvents.of(s.oldEvents)
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, known)
