@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	clientgotesting "k8s.io/client-go/tools/cache/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -138,10 +140,10 @@ func TestAReplicaWithoutARequestAcceptsPathsOfAReplacedCertificate(t *testing.T)
 	}
 	await := func(what string, condition func() bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("no " + what)
-			}
+		if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+			return condition(), nil
+		}); err != nil {
+			t.Fatal("no " + what)
 		}
 	}
 	current := func() []byte {
