@@ -71,7 +71,8 @@ end_of_hold='
         . as $service | traffic | select(.former) | (.failed // []) as $failed | (.to // "") as $to
         | ($failed + [""]) as $moved
         | select(any(.former | move($moved; $to), (pin($service.metadata.name; $to) | move($moved; $to) // .); same == ($service.spec.traffic // [] | same)))
-        | {spec: {traffic: (.former | move($failed; $to) // .)}}
+        | (.former | move($failed; $to) // .) as $restored
+        | select(($restored | same) != ($service.spec.traffic // [] | same)) | {spec: {traffic: $restored}}
       else
         (annotation("hold") | .former) as $former
         | select(is_held and (.spec | getpath($path)) == $held and $former != $held) | {spec: ({} | setpath($path; $former))}
