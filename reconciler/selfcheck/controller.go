@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	crdclient "knative.dev/pkg/client/injection/apiextensions/client"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -28,10 +29,13 @@ const (
 func NewController(plan func(context.Context) Plan) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		kube, logger := kubeclient.Get(ctx), logging.FromContext(ctx)
+		objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
+		wiring.NewMust(ctx, "set up the self-check")(err)
 		r := &Reconciler{
 			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(Key)},
 
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
+			unchanged: newUnchanged(objects),
 			crds:      crdclient.Get(ctx).ApiextensionsV1().CustomResourceDefinitions(),
 			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}

@@ -117,7 +117,7 @@ func Decide(in Input) []Finding {
 		found = append(found, policy(p)...)
 	}
 	for _, s := range in.Schemas {
-		found = append(found, schema(s)...)
+		found = append(found, crd(s)...)
 	}
 	return found
 }

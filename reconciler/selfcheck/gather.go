@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -95,43 +94,71 @@ type configurationKey struct {
 // configuration returns the webhooks of a configuration; none if it does not
 // exist.
 func (r *Reconciler) configuration(ctx context.Context, key configurationKey) (all []admissionregistrationv1.ValidatingWebhook, err error) {
-	if !key.mutating {
+	resource := "validatingwebhookconfigurations"
+	get := func() ([]admissionregistrationv1.ValidatingWebhook, string, error) {
 		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
 		if err != nil {
-			return nil, unlessAbsent(err)
+			return nil, "", err
 		}
-		return config.Webhooks, nil
+		return config.Webhooks, config.ResourceVersion, nil
 	}
-	config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
-	if err != nil {
-		return nil, unlessAbsent(err)
+	if key.mutating {
+		resource = "mutatingwebhookconfigurations"
+		get = func() ([]admissionregistrationv1.ValidatingWebhook, string, error) {
+			config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
+			if err != nil {
+				return nil, "", err
+			}
+			return commonFields(config.Webhooks), config.ResourceVersion, nil
+		}
 	}
-	for _, w := range config.Webhooks {
+	all, err = readChanged(ctx, r.unchanged, admissionRef(resource, key.name), get)
+	return all, unlessAbsent(err)
+}
+
+// commonFields returns mutating webhooks with the fields that both types share.
+func commonFields(mutating []admissionregistrationv1.MutatingWebhook) (all []admissionregistrationv1.ValidatingWebhook) {
+	for _, w := range mutating {
 		all = append(all, admissionregistrationv1.ValidatingWebhook{
 			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
 			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
 		})
 	}
-	return all, nil
+	return all
+}
+
+// admissionRef names an object of admissionregistration.k8s.io.
+func admissionRef(resource, name string) guardRef {
+	return guardRef{admissionregistrationv1.SchemeGroupVersion.WithResource(resource), name}
 }
 
 // policies reads policies and bindings.
-func policies(ctx context.Context, client admissionclient.AdmissionregistrationV1Interface, plan Plan) (all []Policy, failed []Failure) {
-	for _, name := range plan.Policies {
-		found, err := client.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-		if failed = appendFailure(failed, name, unlessAbsent(err)); unlessAbsent(err) != nil {
-			continue
+func (r *Reconciler) policies(ctx context.Context) (all []Policy, failed []Failure) {
+	add := func(p Policy, resource string, get func() (denies bool, resourceVersion string, err error)) {
+		denies, err := readChanged(ctx, r.unchanged, admissionRef(resource, p.Name), get)
+		if failed = appendFailure(failed, p.Name, unlessAbsent(err)); unlessAbsent(err) == nil {
+			p.Exists, p.Denies = err == nil, denies
+			all = append(all, p)
 		}
-		all = append(all, Policy{Name: name, Exists: err == nil, Denies: err == nil &&
-			(ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail || slices.Contains(plan.FailingOpen, name))})
 	}
-	for _, name := range plan.Bindings {
-		found, err := client.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
-		if failed = appendFailure(failed, name, unlessAbsent(err)); unlessAbsent(err) != nil {
-			continue
-		}
-		all = append(all, Policy{Name: name, Binding: true, Exists: err == nil,
-			Denies: err == nil && slices.Contains(found.Spec.ValidationActions, admissionregistrationv1.Deny)})
+	for _, name := range r.plan.Policies {
+		add(Policy{Name: name}, "validatingadmissionpolicies", func() (bool, string, error) {
+			found, err := r.admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, "", err
+			}
+			return ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail ||
+				slices.Contains(r.plan.FailingOpen, name), found.ResourceVersion, nil
+		})
+	}
+	for _, name := range r.plan.Bindings {
+		add(Policy{Name: name, Binding: true}, "validatingadmissionpolicybindings", func() (bool, string, error) {
+			found, err := r.admission.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, "", err
+			}
+			return slices.Contains(found.Spec.ValidationActions, admissionregistrationv1.Deny), found.ResourceVersion, nil
+		})
 	}
 	return all, failed
 }

@@ -48,6 +48,7 @@ type Reconciler struct {
 	admission admissionclient.AdmissionregistrationV1Interface
 	endpoints discoveryclient.EndpointSlicesGetter
 	crds      apiextensionsclient.CustomResourceDefinitionInterface
+	unchanged *unchanged
 	presented func(ctx context.Context, address, host string) (*x509.Certificate, error)
 	recorder  record.EventRecorder
 	clock     clock.PassiveClock
@@ -90,7 +91,7 @@ func (r *Reconciler) gather(ctx context.Context) Input {
 	}
 	entries, failed := r.entries(ctx)
 	s.Entries, s.Failed = entries, append(s.Failed, failed...)
-	s.Policies, failed = policies(ctx, r.admission, r.plan)
+	s.Policies, failed = r.policies(ctx)
 	s.Failed = append(s.Failed, failed...)
 	s.Schemas, failed = r.schemas(ctx)
 	s.Failed = append(s.Failed, failed...)

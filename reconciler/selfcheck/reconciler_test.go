@@ -11,9 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
@@ -56,7 +59,7 @@ func newFixture(t *testing.T) fixture {
 		plan: Plan{Service: service, Webhooks: []RequiredWebhook{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
 			Policies: []string{"replicas"}, Bindings: []string{"replicas"}},
 		admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(), recorder: recorder,
-		clock: now,
+		clock: now, unchanged: newUnchanged(metadataOf(kube)),
 		presented: func(_ context.Context, address, name string) (*x509.Certificate, error) {
 			if address != "10.0.0.1:8443" || name != host {
 				return nil, errors.New("unknown address " + address)
@@ -68,6 +71,20 @@ func newFixture(t *testing.T) fixture {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// metadataOf returns a client of the metadata of the objects in kube.
+func metadataOf(kube *kubefake.Clientset) metadata.Interface {
+	client := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+	client.PrependReactor("get", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		found, err := kube.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(k8stesting.GetAction).GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		object, err := meta.Accessor(found)
+		return true, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: object.GetName(), ResourceVersion: object.GetResourceVersion()}}, err
+	})
+	return client
 }
 
 // check reconciles once, and returns the time until the next check and the Events.

@@ -25,39 +25,42 @@ type CRD struct {
 // Schema is the observed schema of a CRD.
 type Schema struct {
 	CRD
-	// Found is nil if the CRD does not exist.
-	Found *apiextensionsv1.CustomResourceDefinition
+	Exists bool
+	// Missing are the fields that it lacks, as of MissingFields.
+	Missing []string
 }
 
 // schemas reads the CRDs.
 func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []Failure) {
 	for _, c := range r.plan.CRDs {
-		found, err := r.crds.Get(ctx, c.Name, metav1.GetOptions{})
-		if failed = appendFailure(failed, c.Name, unlessAbsent(err)); unlessAbsent(err) != nil {
-			continue
+		missing, err := readChanged(ctx, r.unchanged, guardRef{apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"), c.Name},
+			func() ([]string, string, error) {
+				found, err := r.crds.Get(ctx, c.Name, metav1.GetOptions{})
+				if err != nil {
+					return nil, "", err
+				}
+				return MissingFields(found, c), found.ResourceVersion, nil
+			})
+		if failed = appendFailure(failed, c.Name, unlessAbsent(err)); unlessAbsent(err) == nil {
+			all = append(all, Schema{CRD: c, Exists: err == nil, Missing: missing})
 		}
-		if err != nil {
-			found = nil
-		}
-		all = append(all, Schema{CRD: c, Found: found})
 	}
 	return all, failed
 }
 
-// schema checks the schema of a CRD. The API server drops the fields that it lacks, in
+// crd checks the schema of a CRD. The API server drops the fields that it lacks, in
 // objects and in the status that we write.
-func schema(s Schema) []Finding {
+func crd(s Schema) []Finding {
 	f := Finding{Reason: ReasonCRDDiffers, Object: s.Name}
-	if s.Found == nil {
+	if !s.Exists {
 		f.Message = "the CRD does not exist"
 		return []Finding{f}
 	}
-	missing := MissingFields(s.Found, s.CRD)
-	if len(missing) == 0 {
+	if len(s.Missing) == 0 {
 		return nil
 	}
 	f.Message = fmt.Sprintf("the CRD lacks %s: it is of another version or of another program (OpenKruise has one of the same name), "+
-		"and the API server drops these fields; apply the CRD of this version again", strings.Join(missing, ", "))
+		"and the API server drops these fields; apply the CRD of this version again", strings.Join(s.Missing, ", "))
 	return []Finding{f}
 }
 

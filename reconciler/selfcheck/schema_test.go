@@ -67,7 +67,11 @@ func TestACRDWithoutOurFieldsIsFound(t *testing.T) {
 					"and the API server drops these fields; apply the CRD of this version again"
 			}
 			got := ""
-			for _, f := range schema(Schema{CRD: CRD{Name: "objects", Version: "v1", Type: reflect.TypeFor[object]()}, Found: tc.found}) {
+			s := Schema{CRD: CRD{Name: "objects", Version: "v1", Type: reflect.TypeFor[object]()}}
+			if tc.found != nil {
+				s.Exists, s.Missing = true, MissingFields(tc.found, s.CRD)
+			}
+			for _, f := range crd(s) {
 				got += f.Message
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
