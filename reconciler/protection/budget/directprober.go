@@ -25,9 +25,13 @@ import (
 // probeTimeout is how long a replica may take to answer a probe.
 const probeTimeout = 2 * time.Second
 
+// connectionIdleFor is shorter than the webhook keeps idle connections.
+const connectionIdleFor = 30 * time.Second
+
 // directProber probes one replica without the API server.
 type directProber struct {
 	client *http.Client
+	bundle []byte
 	path   string
 }
 
@@ -36,8 +40,9 @@ func newDirectProber(bundle []byte, path string) (*directProber, error) {
 	if !roots.AppendCertsFromPEM(bundle) {
 		return nil, errors.New("the caBundle of the webhook configuration has no certificate")
 	}
-	return &directProber{path: path, client: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
-		DisableKeepAlives: true,
+	return &directProber{bundle: bundle, path: path, client: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
+		MaxIdleConnsPerHost: 1, // replicaTurns sends one probe at a time to a replica
+		IdleConnTimeout:     connectionIdleFor,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, RootCAs: roots,
 			ServerName: webhookService + "." + changev1alpha1.SystemNamespace + ".svc",

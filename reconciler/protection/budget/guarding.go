@@ -29,8 +29,9 @@ const (
 
 // Prober probes whether every replica of the webhook knows a budget.
 type Prober interface {
-	// Probe returns the replicas that answered and all ready replicas.
-	Probe(context.Context, *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error)
+	// Probe returns the replicas that answered and all ready replicas. again: every replica has
+	// answered for this generation of the budget before.
+	Probe(_ context.Context, _ *v1alpha1.PodUnavailableBudget, again bool) (answered, all sets.Set[string], err error)
 }
 
 // guardingCheck keeps the condition Guarding of each budget. Reconciling reads it and

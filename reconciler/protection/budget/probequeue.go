@@ -47,11 +47,12 @@ func (g *guardingCheck) probeNext(ctx context.Context, enqueue func(types.Namesp
 // probe probes a budget and records the result. It returns false if no probe is due
 // or the result is about an earlier generation, whose successor is in the queue.
 func (g *guardingCheck) probe(ctx context.Context, key types.NamespacedName) bool {
-	b := g.get(key).pending
+	due := g.get(key)
+	b := due.pending
 	if b == nil {
 		return false
 	}
-	answered, all, err := g.prober.Probe(ctx, b)
+	answered, all, err := g.prober.Probe(ctx, b, due.condition.IsTrue())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s, exists := g.states[key]

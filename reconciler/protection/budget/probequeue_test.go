@@ -20,7 +20,7 @@ import (
 // slowProber is a Prober of two replicas, of which b does not answer within wait.
 type slowProber struct{ wait time.Duration }
 
-func (p slowProber) Probe(ctx context.Context, _ *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error) {
+func (p slowProber) Probe(ctx context.Context, _ *v1alpha1.PodUnavailableBudget, _ bool) (answered, all sets.Set[string], err error) {
 	select {
 	case <-time.After(p.wait):
 	case <-ctx.Done():

@@ -1,11 +1,14 @@
 package budget
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,19 +35,39 @@ const (
 // about pods of the namespace reach the webhook; the answer is a warning. But the API
 // server selects the replica and reuses connections, so the other replicas are probed
 // directly.
+//
+// Each budget is probed again every probeInterval. These probes share what is the same for all of
+// them: one dry run for a namespace, and what they read about the webhook.
 type prober struct {
 	kube   kubernetes.Interface
 	client policyclient.PodUnavailableBudgetsGetter
 	turns  *replicaTurns
+	clock  clock.PassiveClock
 
 	mu sync.Mutex
 	// answered are the replicas that answered a dry run, by probe.
 	answered map[string]sets.Set[string]
+	// reached is when a dry run in a namespace reached the webhook last.
+	reached map[string]time.Time
+	// known is what was read last about the webhook.
+	known webhookState
 }
+
+// webhookState is what a probe needs to know about the webhook.
+type webhookState struct {
+	read time.Time
+	// ready are the addresses of the ready replicas.
+	ready  map[string]string
+	direct *directProber
+}
+
+// webhookKnownFor is how long probes that are repeated use what was read about the webhook.
+const webhookKnownFor = 10 * time.Second
 
 // newProber returns a prober with its own client, whose warnings it handles.
 func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
-	p := &prober{kube: kube, turns: newReplicaTurns(clock.RealClock{}), answered: map[string]sets.Set[string]{}}
+	p := &prober{kube: kube, turns: newReplicaTurns(clock.RealClock{}), clock: clock.RealClock{},
+		answered: map[string]sets.Set[string]{}, reached: map[string]time.Time{}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler, config.WarningHandlerWithContext = p, nil
 	client, err := versioned.NewForConfig(config)
@@ -69,29 +92,33 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 }
 
 // Probe implements Prober.
-func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error) {
-	list, err := webhookpeers.List(ctx, p.kube.DiscoveryV1(), webhookService)
-	ready := webhookpeers.AddressesByName(list)
-	all = sets.KeySet(ready)
+func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget, again bool) (answered, all sets.Set[string], err error) {
+	hook, err := p.webhook(ctx, again)
+	all = sets.KeySet(hook.ready)
 	if err != nil || len(all) == 0 {
 		return nil, all, err
 	}
 	p.turns.keep(all)
 	probe := string(uuid.NewUUID())
-	if answered, err = p.dryRun(ctx, b, probe); err != nil || len(answered) == 0 {
-		return nil, all, err
+	answered = sets.New[string]()
+	if !again || !p.wasReached(b.Namespace) {
+		if answered, err = p.dryRun(ctx, b, probe); err != nil || len(answered) == 0 {
+			return nil, all, err
+		}
 	}
-	caller, err := p.directProber(ctx)
-	if err != nil {
-		return nil, all, err
+	if hook.direct == nil {
+		if hook.direct, err = p.directProber(ctx); err != nil {
+			return nil, all, err
+		}
+		p.keep(hook)
 	}
-	for name, address := range ready {
+	for name, address := range hook.ready {
 		if answered.Has(name) {
 			continue
 		}
 		var answer budget.ProbeAnswer
 		err := p.turns.probe(ctx, name, func() (err error) {
-			answer, err = caller.probe(ctx, address, b, probe)
+			answer, err = hook.direct.probe(ctx, address, b, probe)
 			return err
 		})
 		// An unreachable replica has not answered.
@@ -99,7 +126,39 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (a
 			answered.Insert(name)
 		}
 	}
+	if again && len(answered) < len(all) { // the replicas may have changed
+		return p.Probe(ctx, b, false)
+	}
 	return answered, all, nil
+}
+
+// webhook reads the replicas of the webhook. It may return what was read before, with the direct prober.
+func (p *prober) webhook(ctx context.Context, readBefore bool) (webhookState, error) {
+	now := p.clock.Now()
+	if readBefore {
+		p.mu.Lock()
+		known := p.known
+		p.mu.Unlock()
+		if now.Sub(known.read) < webhookKnownFor {
+			return known, nil
+		}
+	}
+	list, err := webhookpeers.List(ctx, p.kube.DiscoveryV1(), webhookService)
+	return webhookState{read: now, ready: webhookpeers.AddressesByName(list)}, err
+}
+
+func (p *prober) keep(w webhookState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = w
+}
+
+// wasReached reports whether a dry run in the namespace reached the webhook within probeInterval.
+func (p *prober) wasReached(namespace string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, found := p.reached[namespace]
+	return found && p.clock.Since(at) < probeInterval
 }
 
 // dryRun probes through the API server.
@@ -114,19 +173,33 @@ func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, p
 	defer p.mu.Unlock()
 	answered := p.answered[probe]
 	delete(p.answered, probe)
+	now := p.clock.Now()
+	maps.DeleteFunc(p.reached, func(_ string, at time.Time) bool { return now.Sub(at) >= probeInterval })
+	if delete(p.reached, b.Namespace); len(answered) > 0 {
+		p.reached[b.Namespace] = now
+	}
 	return answered, err
 }
 
-// directProber returns a prober that trusts the CA that the API server trusts.
+// directProber returns a prober that trusts the CA that the API server trusts. It is the last one, whose
+// connections can be used again, unless the CA or the path has changed.
 func (p *prober) directProber(ctx context.Context) (*directProber, error) {
 	config, err := p.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the webhook configuration: %w", err)
 	}
+	p.mu.Lock()
+	last := p.known.direct
+	p.mu.Unlock()
 	for _, w := range config.Webhooks {
-		if len(w.ClientConfig.CABundle) > 0 && w.ClientConfig.Service != nil && w.ClientConfig.Service.Path != nil {
-			return newDirectProber(w.ClientConfig.CABundle, *w.ClientConfig.Service.Path)
+		bundle, service := w.ClientConfig.CABundle, w.ClientConfig.Service
+		if len(bundle) == 0 || service == nil || service.Path == nil {
+			continue
 		}
+		if last != nil && last.path == *service.Path && bytes.Equal(last.bundle, bundle) {
+			return last, nil
+		}
+		return newDirectProber(bundle, *service.Path)
 	}
 	return nil, errors.New("the webhook configuration has no caBundle yet")
 }

@@ -41,7 +41,7 @@ import (
 // allReplicas is a Prober that reaches all replicas.
 type allReplicas struct{}
 
-func (allReplicas) Probe(context.Context, *v1alpha1.PodUnavailableBudget) (sets.Set[string], sets.Set[string], error) {
+func (allReplicas) Probe(context.Context, *v1alpha1.PodUnavailableBudget, bool) (sets.Set[string], sets.Set[string], error) {
 	return sets.New("a"), sets.New("a"), nil
 }
 
