@@ -173,6 +173,7 @@ func TestCallsThatAreOnlyAddedDoNotHideOrFakeAChangeOfRareOnes(t *testing.T) {
 		"three times as many":                 {3, false, false, v1alpha1.VerdictFail},
 		"three times as many, and the others": {3, false, true, v1alpha1.VerdictFail},
 		"a fifth of them":                     {0.2, false, false, v1alpha1.VerdictFail},
+		"a fifth of them, and the others":     {0.2, false, true, v1alpha1.VerdictFail},
 		"other names":                         {1, true, false, v1alpha1.VerdictPass},
 		"a fifth of them, other names":        {0.2, true, false, v1alpha1.VerdictFail},
 	} {
@@ -191,10 +192,23 @@ func TestCallsThatAreOnlyAddedDoNotHideOrFakeAChangeOfRareOnes(t *testing.T) {
 		if c.added {
 			d.New.Bad = append(d.New.Bad, to("recommendations", calls, 1)...)
 		}
-		if m := looks(d, 5*time.Minute, "1%").Metrics[0]; m.Verdict != c.want {
+		m := looks(d, 5*time.Minute, "1%").Metrics[0]
+		if m.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, m.Verdict, m.Message, c.want)
 		}
+		if factor := decimal(t, m.New.Value) / decimal(t, m.Old.Value); !c.ids && m.Verdict == v1alpha1.VerdictPass && (factor < 0.5 || factor > 2) {
+			t.Errorf("%s: a pass shows a change: new %s, old %s", name, m.New.Value, m.Old.Value)
+		}
 	}
+}
+
+func decimal(t *testing.T, value string) float64 {
+	t.Helper()
+	number, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
 
 // to returns series of calls to a server: times as many as those of other series.

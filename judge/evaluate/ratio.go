@@ -66,7 +66,7 @@ func ratio(d Data, f frame) outcome {
 }
 
 // requestsRenamed reports whether the kinds of requests have other names in the new version. Rare kinds have other
-// names at any time if these contain ids, so the share of the frequent ones must also be less than half of that before.
+// names at any time if the names contain ids, so the share of the frequent ones must also be at most half of that before.
 func requestsRenamed(newAll, oldAll counts) bool {
 	if overlapOf(newAll, oldAll) >= 0.5 {
 		return false
@@ -94,6 +94,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		s = s.pooled()
 	}
 	known := s.newEvents.of(s.oldEvents)
+	rareMayBeRenamed := overlapOf(s.oldEvents.without(s.oldEvents.frequent()), s.newEvents) < 0.5
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, known)
 	worst, values := comparison{}, []float64{}
 	compare := func(stratum string, newEvents counts, direction v1alpha1.Direction) {
@@ -113,9 +114,14 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		if stratum == rest && d.Signal == catalog.Outgoing && d.Direction == v1alpha1.DirectionEither {
 			// The kinds that the old pods do not have are either added or, for example with ids, other names
-			// of rare ones. So all calls show whether some are missing, and only the known kinds whether there are more.
-			compare(rest, s.newEvents, v1alpha1.DirectionLower)
+			// of rare ones. So only the known kinds show whether there are more and, unless most rare ones may
+			// have other names, whether some are missing.
 			compare(rest, known, v1alpha1.DirectionHigher)
+			if rareMayBeRenamed {
+				compare(rest, s.newEvents, v1alpha1.DirectionLower)
+			} else {
+				compare(rest, known, v1alpha1.DirectionLower)
+			}
 			continue
 		}
 		compare(stratum, s.newEvents, d.Direction)
