@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
 		if unpulled := imageNotPulled(p); unpulled != "" {
 			e.Why = []string{"the image of its init container cannot be pulled: " + unpulled}
-			e.WaysOut = []WayOut{{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}}
+			e.WaysOut = []WayOut{wayToImage(unpulled)}
 		} else if c := podmeta.InitContainer(p); c != nil {
 			e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, c.Name)}}
 		}
@@ -55,14 +56,27 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	return e
 }
 
-// notPulled are the reasons of the kubelet for a container without an image.
-var notPulled = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
+// The reasons of the kubelet for a container without an image: notPulled if the registry refused it, and invalidImage if
+// the image or its name is the cause.
+var (
+	notPulled    = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
+	invalidImage = []string{"InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "SignatureValidationFailed"}
+)
+
+// wayToImage returns what to do about an image that is not there. why begins with the reason.
+func wayToImage(why string) WayOut {
+	reason, _, _ := strings.Cut(why, ":")
+	if slices.Contains(invalidImage, reason) {
+		return WayOut{"correct the image of the init container: INIT_ACTION_CLIENT_IMAGE of Deployment permission-webhook", ""}
+	}
+	return WayOut{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}
+}
 
 // imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.
 func imageNotPulled(p *corev1.Pod) string {
 	c := podmeta.InitContainer(p)
 	for _, s := range p.Status.InitContainerStatuses {
-		if w := s.State.Waiting; c != nil && s.Name == c.Name && w != nil && slices.Contains(notPulled, w.Reason) {
+		if w := s.State.Waiting; c != nil && s.Name == c.Name && w != nil && (slices.Contains(notPulled, w.Reason) || slices.Contains(invalidImage, w.Reason)) {
 			return w.Reason + ": " + w.Message
 		}
 	}

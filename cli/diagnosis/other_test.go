@@ -79,14 +79,15 @@ func TestTheNamespaceOfAPodIsEnabledBeforeThePodIsCreatedAgain(t *testing.T) {
 
 // Its init container has not started, so it has no log.
 func TestAnImageThatCannotBePulledIsExplained(t *testing.T) {
-	for reason, want := range map[string]string{"ErrImagePull": "private-registry", "ImagePullBackOff": "private-registry", "InvalidImageName": "private-registry",
-		"ErrImageNeverPull": "private-registry", "SignatureValidationFailed": "private-registry", "PodInitializing": "kubectl logs"} {
+	const pull, correct = "private-registry", "INIT_ACTION_CLIENT_IMAGE"
+	for reason, want := range map[string]string{"ErrImagePull": pull, "ImagePullBackOff": pull, "RegistryUnavailable": pull,
+		"InvalidImageName": correct, "ErrImageNeverPull": correct, "ImageInspectError": correct, "SignatureValidationFailed": correct, "PodInitializing": "kubectl logs"} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}}}
 		p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName}}
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: protocol.ContainerName,
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "401 Unauthorized"}}}}
 		e := diagnosis.ExplainPod(p)
-		if told := strings.Contains(e.Why[0], reason+": 401 Unauthorized"); e.Reason != diagnosis.ReasonNotReported || told != (want == "private-registry") {
+		if told := strings.Contains(e.Why[0], reason+": 401 Unauthorized"); e.Reason != diagnosis.ReasonNotReported || told != (want == pull || want == correct) {
 			t.Errorf("%s: got %s, %q", reason, e.Reason, e.Why)
 		}
 		if out := e.WaysOut[0]; !strings.Contains(out.Do+out.Command, want) {
