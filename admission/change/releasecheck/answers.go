@@ -51,7 +51,13 @@ func (a AnswerStore) Store(ctx context.Context, q Query, before *v1alpha1.Releas
 	if first.Status.Outcome == v1alpha1.OutcomePass || fresh(first.Status, Input{Attempt: answer.Attempt, Now: answer.Time.Time}) {
 		return first.Status, nil
 	}
-	return answer, nil // before was not read, or only its metadata changed; the next request asks again
+	// before was not read, or only its metadata changed
+	first.Status = answer
+	_, err = checks.Update(ctx, first, metav1.UpdateOptions{})
+	if apierrs.IsConflict(err) {
+		return answer, nil // the next request asks again
+	}
+	return answer, err
 }
 
 func newReleaseCheck(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {

@@ -46,13 +46,19 @@ func TestTheFirstStoredAnswerCounts(t *testing.T) {
 			var before *v1alpha1.ReleaseCheck
 			if tc.conflict {
 				before = newReleaseCheck(q, answered(v1alpha1.OutcomeNoVerdict))
+				conflicts := 0
 				client.PrependReactor("update", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
+					conflicts++
+					return conflicts == 1, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
 				})
 			}
 			got, err := AnswerStore{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(tc.answer))
 			if err != nil || got.Outcome != tc.want {
 				t.Errorf("%+v, %v", got, err)
+			}
+			stored, err := client.AppV1alpha1().ReleaseChecks(q.Namespace).Get(t.Context(), first.Name, metav1.GetOptions{})
+			if err != nil || stored.Status.Outcome != tc.want {
+				t.Errorf("stored: %+v, %v", stored, err)
 			}
 		})
 	}
