@@ -29,7 +29,7 @@ func release(replicas int32, options ...func(*Input)) Input {
 			Spec:       v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: 2},
 		},
 		Workload: Workload{Version: "v", Attempt: 2, Replicas: replicas, HasDefenseStatus: true},
-		// The names of pods in tests, such as p1, are those of any Revision.
+		// A name that is shorter than the random suffix, such as p1, is that of a pod of any ReplicaSet.
 		LatestReplicaSets: []string{"p"},
 	}
 	for _, o := range options {

@@ -124,5 +124,5 @@ const randomSuffix = 5
 
 // generatedFrom returns the name of a pod without its random suffix. It distinguishes the Revisions of a
 // release, also for a pod that was deleted: it has the name of the Revision or, if that is
-// long, a hash of it.
+// long, a hash of it. It also distinguishes the ReplicaSets of a Revision, unless its name is long.
 func generatedFrom(pod string) string { return pod[:max(0, len(pod)-randomSuffix)] }

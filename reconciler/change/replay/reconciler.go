@@ -78,6 +78,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 
 // replay sends the event that a Kubernetes Event stores, and marks it.
 func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name string) error {
+	if len(rest.IsValidPathSegmentName(name)) > 0 { // the client would not send it
+		r.dropped(w, name, "this is not the name of a Kubernetes Event; write it without its namespace")
+		return nil
+	}
 	k, err := r.letter(ctx, w.Namespace, name)
 	if err != nil {
 		return err
@@ -101,16 +105,18 @@ func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name stri
 		r.recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonEventReplayed, "sent event %s of Kubernetes Event %s again", d.Event.Type(), name)
 		return r.mark(ctx, k)
 	case Drop:
-		r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonReplayDropped, "did not replay Kubernetes Event %q: %s", name, d.Message)
+		r.dropped(w, name, d.Message)
 	}
 	return nil
 }
 
+// dropped reports why the event of a Kubernetes Event is not sent.
+func (r *Reconciler) dropped(w *workload.Workload, name, why string) {
+	r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonReplayDropped, "did not replay Kubernetes Event %q: %s", name, why)
+}
+
 // letter returns a Kubernetes Event, or nil if none has this name.
 func (r *Reconciler) letter(ctx context.Context, namespace, name string) (*corev1.Event, error) {
-	if len(rest.IsValidPathSegmentName(name)) > 0 {
-		return nil, nil // the client would not send it
-	}
 	k, err := r.kube.CoreV1().Events(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return nil, nil

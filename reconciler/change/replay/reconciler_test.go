@@ -193,7 +193,7 @@ func TestANameWithANamespaceDoesNotPreventTheOtherReplays(t *testing.T) {
 	if err := f.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-f.events.Events; !strings.Contains(got, v1alpha1.ReasonReplayDropped) || !strings.Contains(got, `"default/web.1"`) {
+	if got := <-f.events.Events; !strings.Contains(got, v1alpha1.ReasonReplayDropped) || !strings.Contains(got, `"default/web.1": this is not the name`) {
 		t.Errorf("recorded %q", got)
 	}
 	if len(f.broker.accepted) != 1 || f.request(t) != "" {
