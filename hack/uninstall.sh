@@ -105,9 +105,9 @@ finalized() {
 # Lists, by namespace, "names namespace" of the objects of a resource that have one of the labels, or annotations, that a
 # patch removes. Those of the list $4, in JSON, are left out.
 marked() {
-  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -rs --arg part "$2" --argjson patch "$3" --argjson without "$4" '
+  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -rs --arg resource "$1" --arg part "$2" --argjson patch "$3" --argjson without "$4" '
     ($patch.metadata[$part] | keys) as $marks | map(select(.[$part] // {} | keys | any(IN($marks[]))))
-    | map(select("\(.namespace)/\(.name)" | IN($without[]) | not))
+    | map(select("\($resource)/\(.namespace)/\(.name)" | IN($without[]) | not))
     | group_by(.namespace)[] | "\(map(.name) | join(" "))\t\(.[0].namespace // "")"'
 }
 # Removes labels, or annotations, from the objects of a resource that have them, and adds those that still have one to
@@ -194,7 +194,8 @@ kept=$(held | while IFS=$'\t' read -r kind namespace name patch; do
   maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch" >&2 || echo "hold of $kind $namespace/$name"
 done)$'\n'
 # Without its annotations, a rollout could not be resumed when this is repeated.
-still_held=$(held | jq -cRn '[inputs | split("\t") | select(.[3] // "" != "") | "\(.[1])/\(.[2])"]')
+still_held=$(held | jq -cRn '[inputs | split("\t") | select((.[3] // "") != "")
+  | "\(if .[0] == "Service" then "services.serving.knative.dev" else (.[0] | ascii_downcase) + "s.apps" end)/\(.[1])/\(.[2])"]')
 
 say "labels and annotations"
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
@@ -217,7 +218,8 @@ say "objects, CRDs, RBAC and namespace"
 for crd in $(crds); do
   # If another write of its status comes between, the API server goes on with the deletion only when the CRD changes.
   remove crd "$crd" --timeout=30s 2>/dev/null && continue
-  maybe annotate crd "$crd" "$app/deletion-continued=$(date +%s)" --overwrite || true
+  [[ -z $(maybe get crd "$crd" -o 'jsonpath={.metadata.deletionTimestamp}') ]] ||
+    maybe annotate crd "$crd" "$app/deletion-continued=$(date +%s)" --overwrite || true
   remove crd "$crd" || true
 done
 remove rolebindings,roles -A -l "$ours"

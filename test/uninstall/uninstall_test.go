@@ -140,7 +140,7 @@ spec: {appName: clones, attempt: 1, changeWorkloadId: "", countThreshold: 1, cre
 `
 
 // sealed are Deployments of which a policy of others denies each change, also one that changes nothing: foreign has
-// nothing of Breakwater. Of frozen it denies changes of spec.
+// nothing of Breakwater. Of frozen it denies changes of spec; a StatefulSet of this name is not held.
 const sealed = `
 apiVersion: apps/v1
 kind: Deployment
@@ -173,6 +173,17 @@ metadata: {name: frozen, namespace: shop, annotations: {altershield.defense.antg
 spec:
   replicas: 0
   paused: true
+  selector: {matchLabels: {app: frozen}}
+  template:
+    metadata: {labels: {app: frozen}}
+    spec: {containers: [{name: app, image: app}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: frozen, namespace: shop, annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1,"former":0}'}}
+spec:
+  replicas: 0
+  serviceName: frozen
   selector: {matchLabels: {app: frozen}}
   template:
     metadata: {labels: {app: frozen}}
@@ -265,6 +276,7 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 		"statefulset db {.metadata.labels} {.metadata.annotations}":           "",
 		"statefulset db {.spec.updateStrategy.rollingUpdate.partition}":       "1",
 		"statefulset cache {.spec.updateStrategy.rollingUpdate.partition}":    "0",
+		"statefulset frozen {.metadata.annotations}":                          "",
 		"pod granted {.metadata.labels}{.metadata.finalizers}":                `["example.com/theirs"]`,
 		"namespace shop {.metadata.labels.policy\\.breakwater\\.dev/guarded}": "",
 		"namespace shop {.metadata.labels.admission-webhook-altershield}":     "enabled",
