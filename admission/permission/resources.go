@@ -18,9 +18,10 @@ import (
 //     there is none or, if every app container has one, the CPU request and limit of the app
 //     container with the highest limit. So a Guaranteed pod stays Guaranteed.
 //
-// A pod with resources of its own (spec.resources) does not grow; see within. LimitRanges add other resources,
-// such as ephemeral-storage, to the container; see keepOfPlugins. A LimitRange rejects the pod if its maximum is smaller, or if it has only a ratio for a resource
-// that the init container does not request.
+// A pod with resources of its own (spec.resources) does not grow in the resources that these name; see
+// within. LimitRanges add other resources, such as ephemeral-storage, to the container; see keepOfPlugins. A
+// LimitRange rejects the pod if its maximum is smaller, or if it has only a ratio for a resource that the
+// init container does not request.
 func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.ResourceRequirements {
 	memory := larger(resource.MustParse("32Mi"), minimum[corev1.ResourceMemory])
 	r := corev1.ResourceRequirements{

@@ -1,6 +1,6 @@
 // Package property tests the state machines of ChangeWorkload and ChangePod with
 // random histories: lost, duplicate, late and reordered events, conflicting
-// writes, clock steps, crashes, server faults, and verdicts and releases by people.
+// writes, clock steps (with a restart of the controller), crashes, server faults, and verdicts and releases by people.
 // Reconcilers, functions and callback are the real ones. The API server, caches,
 // Broker and Kubernetes controllers are models; the server is test/altershielddouble.
 //

@@ -130,8 +130,8 @@ func (w *fixture) actions() []action {
 	}
 }
 
-// clockStep sets the clock. A process measures the times in its memory with the monotonic clock,
-// which the clock of this test does not have, so the processes lose their memory.
+// clockStep sets the clock, and restarts the controller: it measures the times in its memory with the
+// monotonic clock, which the clock of this test does not have.
 func (w *fixture) clockStep() bool {
 	steps := []time.Duration{-time.Second, -time.Minute, -10 * time.Minute, 10 * time.Minute}
 	w.clock.SetTime(w.clock.Now().Add(steps[w.draw("step", len(steps))]))
