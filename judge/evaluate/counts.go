@@ -60,13 +60,6 @@ func (t counts) of(others counts) counts {
 	return out
 }
 
-// without returns the counts of the kinds that others do not have.
-func (t counts) without(others counts) counts {
-	out := maps.Clone(t)
-	maps.DeleteFunc(out, func(stratum string, _ map[string]samples.Cells) bool { _, ok := others[stratum]; return ok })
-	return out
-}
-
 // within returns the counts of cells first to last, without the warm-up of the new pods.
 func (t counts) within(first, last int, warm map[string]int) counts {
 	out := counts{}

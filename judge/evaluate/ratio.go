@@ -93,14 +93,13 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	if d.renamed(s.newEvents, s.oldEvents) {
 		s = s.pooled()
 	}
-	known := s.newEvents.of(s.oldEvents)
-	rareMayBeRenamed := overlapOf(s.oldEvents.without(s.oldEvents.frequent()), s.newEvents) < 0.5
-	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, known)
+	common := s.commonEvents()
+	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, common.newEvents, common.oldEvents, common.dayEvents)
 	worst, values := comparison{}, []float64{}
-	compare := func(stratum string, newEvents counts, direction v1alpha1.Direction) {
+	compare := func(stratum string, newEvents, oldEvents, dayEvents counts, direction v1alpha1.Direction) {
 		one := s
-		one.newEvents, one.oldEvents = counts{"": newEvents[stratum]}, counts{"": s.oldEvents[stratum]}
-		one.dayEvents = counts{"": s.dayEvents[stratum]}
+		one.newEvents, one.oldEvents = counts{"": newEvents[stratum]}, counts{"": oldEvents[stratum]}
+		one.dayEvents = counts{"": dayEvents[stratum]}
 		c := one.compare(f, d.ReferenceBefore, false, direction)
 		relative, absolute, _ := change(d.SmallestChange)
 		if !c.matters(relative, absolute, direction) {
@@ -113,18 +112,15 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		if stratum == rest && d.Signal == catalog.Outgoing && d.Direction == v1alpha1.DirectionEither {
-			// The kinds that the old pods do not have are either added or, for example with ids, other names
-			// of rare ones. So only the known kinds show whether there are more and, unless most rare ones may
-			// have other names, whether some are missing.
-			compare(rest, known, v1alpha1.DirectionHigher)
-			if rareMayBeRenamed {
-				compare(rest, s.newEvents, v1alpha1.DirectionLower)
-			} else {
-				compare(rest, known, v1alpha1.DirectionLower)
-			}
+			// The kinds that the old pods do not have are either added or, for example with ids, other names of
+			// rare ones. So the kinds that both have show whether there are more, and these or all calls whether
+			// some are missing.
+			compare(rest, common.newEvents, s.oldEvents, s.dayEvents, v1alpha1.DirectionHigher)
+			compare(rest, common.newEvents, common.oldEvents, common.dayEvents, v1alpha1.DirectionLower)
+			compare(rest, s.newEvents, s.oldEvents, s.dayEvents, v1alpha1.DirectionLower)
 			continue
 		}
-		compare(stratum, s.newEvents, d.Direction)
+		compare(stratum, s.newEvents, s.oldEvents, s.dayEvents, d.Direction)
 	}
 	if len(values) == 0 {
 		worst = s.compare(f, d.ReferenceBefore, false, d.Direction)
@@ -132,6 +128,11 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		worst.logE = sequential.LogMean(values)
 	}
 	return d.outcome(worst, s, f)
+}
+
+// commonEvents returns the events of the kinds that both the old and the new pods have.
+func (s comparedCounts) commonEvents() comparedCounts {
+	return comparedCounts{newEvents: s.newEvents.of(s.oldEvents), oldEvents: s.oldEvents.of(s.newEvents), dayEvents: s.dayEvents.of(s.newEvents)}
 }
 
 // renamed reports whether the kinds of events have other names in the new version. Calls that are only
