@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -48,6 +49,39 @@ func TestReconcilingNeverWaitsForAProbe(t *testing.T) {
 		status = w.reconcile(t)
 		if c := status.GetCondition(v1alpha1.BudgetGuarding); c.Message != "no answer yet from b" {
 			t.Errorf("after the probe: %+v", c)
+		}
+	})
+}
+
+// probesAgain is a Prober of one replica that answers. It records which probes were repetitions.
+type probesAgain []bool
+
+func (p *probesAgain) Probe(_ context.Context, _ *v1alpha1.PodUnavailableBudget, again bool) (answered, all sets.Set[string], err error) {
+	*p = append(*p, again)
+	return sets.New("a"), sets.New("a"), nil
+}
+
+func TestOnlyProbesOfABudgetThatIsGuardingAreRepetitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes probesAgain
+		g := newGuardingCheck(&probes)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		g.run(ctx, func(types.NamespacedName) {})
+		b := newBudget(nil)
+		probe := func(after time.Duration) {
+			time.Sleep(after)
+			g.check(b)
+			synctest.Wait()
+		}
+		probe(0)
+		probe(inFlightWait) // now it is Guarding
+		probe(probeInterval)
+		b = b.DeepCopy()
+		b.Generation++
+		probe(0)
+		if diff := cmp.Diff(probesAgain{false, false, true, false}, probes); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

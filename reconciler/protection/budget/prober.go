@@ -61,8 +61,13 @@ type webhookState struct {
 	direct *directProber
 }
 
-// webhookKnownFor is how long probes that are repeated use what was read about the webhook.
-const webhookKnownFor = 10 * time.Second
+const (
+	// webhookKnownFor is how long probes that are repeated use what was read about the webhook.
+	webhookKnownFor = 10 * time.Second
+	// reachedFor is how long they rely on a dry run about another budget of the namespace. So it is found
+	// within probeInterval and reachedFor that requests of the namespace do not reach the webhook any more.
+	reachedFor = probeInterval / 2
+)
 
 // newProber returns a prober with its own client, whose warnings it handles.
 func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
@@ -126,13 +131,14 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget, ag
 			answered.Insert(name)
 		}
 	}
-	if again && len(answered) < len(all) { // the replicas may have changed
+	if again && !answered.IsSuperset(all) { // the replicas may have changed
 		return p.Probe(ctx, b, false)
 	}
 	return answered, all, nil
 }
 
-// webhook reads the replicas of the webhook. It may return what was read before, with the direct prober.
+// webhook reads the replicas of the webhook. If it may return what was read before, that includes the direct
+// prober.
 func (p *prober) webhook(ctx context.Context, readBefore bool) (webhookState, error) {
 	now := p.clock.Now()
 	if readBefore {
@@ -153,12 +159,12 @@ func (p *prober) keep(w webhookState) {
 	p.known = w
 }
 
-// wasReached reports whether a dry run in the namespace reached the webhook within probeInterval.
+// wasReached reports whether a dry run in the namespace reached the webhook within reachedFor.
 func (p *prober) wasReached(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, found := p.reached[namespace]
-	return found && p.clock.Since(at) < probeInterval
+	return found && p.clock.Since(at) < reachedFor
 }
 
 // dryRun probes through the API server.
@@ -174,7 +180,7 @@ func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, p
 	answered := p.answered[probe]
 	delete(p.answered, probe)
 	now := p.clock.Now()
-	maps.DeleteFunc(p.reached, func(_ string, at time.Time) bool { return now.Sub(at) >= probeInterval })
+	maps.DeleteFunc(p.reached, func(_ string, at time.Time) bool { return now.Sub(at) >= reachedFor })
 	if delete(p.reached, b.Namespace); len(answered) > 0 {
 		p.reached[b.Namespace] = now
 	}

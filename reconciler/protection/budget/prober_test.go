@@ -32,7 +32,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
-// webhookFixture is a webhook with replicas that know each budget. The API server sends each dry run to a.
+// webhookFixture is a webhook with replicas that know each budget. The API server sends each dry run to dryRunTo.
 type webhookFixture struct {
 	*prober
 	t    *testing.T
@@ -42,6 +42,7 @@ type webhookFixture struct {
 	// connections counts the direct ones.
 	connections atomic.Int64
 	certificate tls.Certificate
+	dryRunTo    string
 }
 
 func newWebhookFixture(t *testing.T) *webhookFixture {
@@ -54,7 +55,7 @@ func newWebhookFixture(t *testing.T) *webhookFixture {
 		t.Fatal(err)
 	}
 	now := testingclock.NewFakePassiveClock(time.Now())
-	w := &webhookFixture{t: t, now: now, fake: fake.NewSimpleClientset(), certificate: certificate,
+	w := &webhookFixture{t: t, now: now, fake: fake.NewSimpleClientset(), certificate: certificate, dryRunTo: "a",
 		kube: kubefake.NewClientset(&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -67,7 +68,7 @@ func newWebhookFixture(t *testing.T) *webhookFixture {
 		if err := json.Unmarshal(a.(k8stesting.PatchAction).GetPatch(), &asked); err != nil {
 			return true, nil, err
 		}
-		w.HandleWarningHeader(0, "", budget.ProbeAnswer{Probe: asked.Annotations[v1alpha1.ProbeAnnotation], Replica: "a"}.String())
+		w.HandleWarningHeader(0, "", budget.ProbeAnswer{Probe: asked.Annotations[v1alpha1.ProbeAnnotation], Replica: w.dryRunTo}.String())
 		return true, &v1alpha1.PodUnavailableBudget{}, nil
 	})
 	return w
@@ -149,7 +150,7 @@ func TestProbesThatAreRepeatedShareDryRunsReadsAndConnections(t *testing.T) {
 
 	w.now.SetTime(w.now.Now().Add(webhookKnownFor))
 	w.probe(true, "shop", probeCost{0, 2, 0}, "a", "b")
-	w.now.SetTime(w.now.Now().Add(probeInterval))
+	w.now.SetTime(w.now.Now().Add(reachedFor))
 	w.probe(true, "shop", probeCost{1, 2, 0}, "a", "b")
 
 	b.Close()
@@ -160,4 +161,18 @@ func TestProbesThatAreRepeatedShareDryRunsReadsAndConnections(t *testing.T) {
 	w.start("c")
 	w.probe(true, "shop", probeCost{0, 0, 0}, "a") // c knows all budgets since before it was ready
 	w.probe(false, "shop", probeCost{1, 2, 1}, "a", "c")
+}
+
+func TestAReplacedReplicaIsNotMissedByARepeatedProbe(t *testing.T) {
+	w := newWebhookFixture(t)
+	w.start("a")
+	b := w.start("b")
+	w.probe(false, "shop", probeCost{1, 2, 1}, "a", "b")
+	b.Close()
+	if err := w.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.start("c")
+	w.dryRunTo = "c"
+	w.probe(true, "other", probeCost{2, 2, 1}, "a", "c") // c answers the first dry run, a directly, and b does not
 }
