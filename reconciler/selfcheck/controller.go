@@ -35,7 +35,7 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(Key)},
 
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
-			unchanged: newUnchanged(objects),
+			unchanged: newUnchanged(objects, clock.RealClock{}),
 			crds:      crdclient.Get(ctx).ApiextensionsV1().CustomResourceDefinitions(),
 			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}

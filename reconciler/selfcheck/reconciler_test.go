@@ -59,7 +59,7 @@ func newFixture(t *testing.T) fixture {
 		plan: Plan{Service: service, Webhooks: []RequiredWebhook{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
 			Policies: []string{"replicas"}, Bindings: []string{"replicas"}},
 		admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(), recorder: recorder,
-		clock: now, unchanged: newUnchanged(metadataOf(kube)),
+		clock: now, unchanged: newUnchanged(metadataOf(kube), now),
 		presented: func(_ context.Context, address, name string) (*x509.Certificate, error) {
 			if address != "10.0.0.1:8443" || name != host {
 				return nil, errors.New("unknown address " + address)

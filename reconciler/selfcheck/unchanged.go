@@ -2,16 +2,23 @@ package selfcheck
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 )
 
-// unchanged keeps what was read from objects. An object is read again only if its resourceVersion
-// has changed: CRDs are large, and a check reads all guards every ten seconds.
+// readAgainAfter is when an unchanged object is read again. The cache of the API server, which has its
+// resourceVersion, may lag.
+const readAgainAfter = time.Minute
+
+// unchanged keeps what was read from objects. Until readAgainAfter, an object is read again only if its
+// resourceVersion has changed: CRDs are large, and a check reads all guards every ten seconds.
 type unchanged struct {
 	objects metadata.Interface
+	clock   clock.PassiveClock
 	last    map[guardRef]version
 }
 
@@ -25,22 +32,24 @@ type guardRef struct {
 type version struct {
 	resourceVersion string
 	read            any
+	at              time.Time
 }
 
-func newUnchanged(objects metadata.Interface) *unchanged {
-	return &unchanged{objects: objects, last: map[guardRef]version{}}
+func newUnchanged(objects metadata.Interface, c clock.PassiveClock) *unchanged {
+	return &unchanged{objects: objects, clock: c, last: map[guardRef]version{}}
 }
 
 // readChanged returns what get returned for the object, and calls get unless the object is unchanged. get
 // also returns the resourceVersion. An error and a missing object are not kept.
 func readChanged[T any](ctx context.Context, u *unchanged, ref guardRef, get func() (read T, resourceVersion string, err error)) (T, error) {
-	if last, known := u.last[ref]; known && u.resourceVersion(ctx, ref) == last.resourceVersion {
+	now := u.clock.Now()
+	if last, known := u.last[ref]; known && now.Sub(last.at) < readAgainAfter && u.resourceVersion(ctx, ref) == last.resourceVersion {
 		return last.read.(T), nil
 	}
 	delete(u.last, ref)
 	read, resourceVersion, err := get()
 	if err == nil && resourceVersion != "" {
-		u.last[ref] = version{resourceVersion, read}
+		u.last[ref] = version{resourceVersion, read, now}
 	}
 	return read, err
 }
