@@ -47,7 +47,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
 		if unpulled := imageNotPulled(p); unpulled != "" {
 			e.Why = []string{"the image of its init container cannot be pulled: " + unpulled}
-			e.WaysOut = []WayOut{wayToImage(unpulled)}
+			e.WaysOut = waysToImage(p, unpulled)
 		} else if c := podmeta.InitContainer(p); c != nil {
 			e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, c.Name)}}
 		}
@@ -63,13 +63,16 @@ var (
 	invalidImage = []string{"InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "SignatureValidationFailed"}
 )
 
-// wayToImage returns what to do about an image that is not there. why begins with the reason.
-func wayToImage(why string) WayOut {
+// waysToImage returns what to do about an image that is not there. why begins with the reason.
+func waysToImage(p *corev1.Pod, why string) []WayOut {
 	reason, _, _ := strings.Cut(why, ":")
-	if slices.Contains(invalidImage, reason) {
-		return WayOut{"correct the image of the init container: INIT_ACTION_CLIENT_IMAGE of Deployment permission-webhook", ""}
+	if !slices.Contains(invalidImage, reason) {
+		return []WayOut{{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}}
 	}
-	return WayOut{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}
+	return []WayOut{
+		{"have the image of the init container corrected: INIT_ACTION_CLIENT_IMAGE of Deployment permission-webhook", ""},
+		{"delete the pod, so that it is created again with this image", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)},
+	}
 }
 
 // imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.

@@ -55,7 +55,7 @@ func (a AnswerStore) Store(ctx context.Context, q Query, before *v1alpha1.Releas
 	first.Status = answer
 	_, err = checks.Update(ctx, first, metav1.UpdateOptions{})
 	if apierrs.IsConflict(err) {
-		return answer, nil // the next request asks again
+		return answer, nil // the next request uses what another replica has stored meanwhile
 	}
 	return answer, err
 }
