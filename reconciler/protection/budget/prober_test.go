@@ -114,6 +114,14 @@ func (w *webhookFixture) start(name string) *httptest.Server {
 	return server
 }
 
+// end ends a replica.
+func (w *webhookFixture) end(server *httptest.Server, name string) {
+	server.Close()
+	if err := w.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // probeCost is what a probe costs.
 type probeCost struct{ DryRuns, Reads, Connections int }
 
@@ -153,10 +161,7 @@ func TestProbesThatAreRepeatedShareDryRunsReadsAndConnections(t *testing.T) {
 	w.now.SetTime(w.now.Now().Add(reachedFor))
 	w.probe(true, "shop", probeCost{1, 2, 0}, "a", "b")
 
-	b.Close()
-	if err := w.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.end(b, "b")
 	w.probe(true, "shop", probeCost{1, 2, 0}, "a") // after b did not answer
 	w.start("c")
 	w.probe(true, "shop", probeCost{0, 0, 0}, "a") // c knows all budgets since before it was ready
@@ -168,10 +173,7 @@ func TestAReplacedReplicaIsNotMissedByARepeatedProbe(t *testing.T) {
 	w.start("a")
 	b := w.start("b")
 	w.probe(false, "shop", probeCost{1, 2, 1}, "a", "b")
-	b.Close()
-	if err := w.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.end(b, "b")
 	w.start("c")
 	w.dryRunTo = "c"
 	w.probe(true, "other", probeCost{2, 2, 1}, "a", "c") // c answers the first dry run, a directly, and b does not
