@@ -8,7 +8,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -94,25 +93,17 @@ type configurationKey struct {
 // configuration returns the webhooks of a configuration; none if it does not
 // exist.
 func (r *Reconciler) configuration(ctx context.Context, key configurationKey) (all []admissionregistrationv1.ValidatingWebhook, err error) {
-	resource := "validatingwebhookconfigurations"
-	get := func() ([]admissionregistrationv1.ValidatingWebhook, string, error) {
-		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
-		if err != nil {
-			return nil, "", err
-		}
-		return config.Webhooks, config.ResourceVersion, nil
-	}
 	if key.mutating {
-		resource = "mutatingwebhookconfigurations"
-		get = func() ([]admissionregistrationv1.ValidatingWebhook, string, error) {
-			config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
-			if err != nil {
-				return nil, "", err
-			}
-			return commonFields(config.Webhooks), config.ResourceVersion, nil
-		}
+		all, err = readChanged(ctx, r.unchanged, admissionRef("mutatingwebhookconfigurations", key.name), r.admission.MutatingWebhookConfigurations().Get,
+			func(c *admissionregistrationv1.MutatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
+				return commonFields(c.Webhooks)
+			})
+	} else {
+		all, err = readChanged(ctx, r.unchanged, admissionRef("validatingwebhookconfigurations", key.name), r.admission.ValidatingWebhookConfigurations().Get,
+			func(c *admissionregistrationv1.ValidatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
+				return c.Webhooks
+			})
 	}
-	all, err = readChanged(ctx, r.unchanged, admissionRef(resource, key.name), get)
 	return all, unlessAbsent(err)
 }
 
@@ -134,31 +125,25 @@ func admissionRef(resource, name string) guardRef {
 
 // policies reads policies and bindings.
 func (r *Reconciler) policies(ctx context.Context) (all []Policy, failed []Failure) {
-	add := func(p Policy, resource string, get func() (denies bool, resourceVersion string, err error)) {
-		denies, err := readChanged(ctx, r.unchanged, admissionRef(resource, p.Name), get)
+	add := func(p Policy, denies bool, err error) {
 		if failed = appendFailure(failed, p.Name, unlessAbsent(err)); unlessAbsent(err) == nil {
 			p.Exists, p.Denies = err == nil, denies
 			all = append(all, p)
 		}
 	}
 	for _, name := range r.plan.Policies {
-		add(Policy{Name: name}, "validatingadmissionpolicies", func() (bool, string, error) {
-			found, err := r.admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return false, "", err
-			}
-			return ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail ||
-				slices.Contains(r.plan.FailingOpen, name), found.ResourceVersion, nil
-		})
+		denies, err := readChanged(ctx, r.unchanged, admissionRef("validatingadmissionpolicies", name), r.admission.ValidatingAdmissionPolicies().Get,
+			func(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+				return ptr.Deref(p.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail || slices.Contains(r.plan.FailingOpen, name)
+			})
+		add(Policy{Name: name}, denies, err)
 	}
 	for _, name := range r.plan.Bindings {
-		add(Policy{Name: name, Binding: true}, "validatingadmissionpolicybindings", func() (bool, string, error) {
-			found, err := r.admission.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return false, "", err
-			}
-			return slices.Contains(found.Spec.ValidationActions, admissionregistrationv1.Deny), found.ResourceVersion, nil
-		})
+		denies, err := readChanged(ctx, r.unchanged, admissionRef("validatingadmissionpolicybindings", name), r.admission.ValidatingAdmissionPolicyBindings().Get,
+			func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+				return slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny)
+			})
+		add(Policy{Name: name, Binding: true}, denies, err)
 	}
 	return all, failed
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/internal/jsonfields"
 )
@@ -33,14 +32,8 @@ type Schema struct {
 // schemas reads the CRDs.
 func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []Failure) {
 	for _, c := range r.plan.CRDs {
-		missing, err := readChanged(ctx, r.unchanged, guardRef{apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"), c.Name},
-			func() ([]string, string, error) {
-				found, err := r.crds.Get(ctx, c.Name, metav1.GetOptions{})
-				if err != nil {
-					return nil, "", err
-				}
-				return MissingFields(found, c), found.ResourceVersion, nil
-			})
+		missing, err := readChanged(ctx, r.unchanged, guardRef{apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"), c.Name}, r.crds.Get,
+			func(found *apiextensionsv1.CustomResourceDefinition) []string { return MissingFields(found, c) })
 		if failed = appendFailure(failed, c.Name, unlessAbsent(err)); unlessAbsent(err) == nil {
 			all = append(all, Schema{CRD: c, Exists: err == nil, Missing: missing})
 		}

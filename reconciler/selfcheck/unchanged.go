@@ -39,19 +39,25 @@ func newUnchanged(objects metadata.Interface, c clock.PassiveClock) *unchanged {
 	return &unchanged{objects: objects, clock: c, last: map[guardRef]version{}}
 }
 
-// readChanged returns what get returned for the object, and calls get unless the object is unchanged. get
-// also returns the resourceVersion. An error and a missing object are not kept.
-func readChanged[T any](ctx context.Context, u *unchanged, ref guardRef, get func() (read T, resourceVersion string, err error)) (T, error) {
+// readChanged returns what read finds in an object, and calls get and read unless the object is unchanged. An
+// error and a missing object are not kept.
+func readChanged[O metav1.Object, T any](ctx context.Context, u *unchanged, ref guardRef,
+	get func(context.Context, string, metav1.GetOptions) (O, error), read func(O) T,
+) (found T, err error) {
 	now := u.clock.Now()
 	if last, known := u.last[ref]; known && now.Sub(last.at) < readAgainAfter && u.resourceVersion(ctx, ref) == last.resourceVersion {
 		return last.read.(T), nil
 	}
 	delete(u.last, ref)
-	read, resourceVersion, err := get()
-	if err == nil && resourceVersion != "" {
-		u.last[ref] = version{resourceVersion, read, now}
+	o, err := get(ctx, ref.name, metav1.GetOptions{})
+	if err != nil {
+		return found, err
 	}
-	return read, err
+	found = read(o)
+	if o.GetResourceVersion() != "" {
+		u.last[ref] = version{o.GetResourceVersion(), found, now}
+	}
+	return found, nil
 }
 
 // resourceVersion returns that of the object from the cache of the API server, or "" if it cannot be read.
