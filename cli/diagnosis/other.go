@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,9 +44,9 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	} else if waitsWithoutCondition(p) {
 		e.State, e.Reason = StateRunning, ReasonNotReported
 		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
-		if unpulled := imageNotPulled(p); unpulled != "" {
-			e.Why = []string{"the image of its init container cannot be pulled: " + unpulled}
-			e.WaysOut = waysToImage(p, unpulled)
+		if w := imageNotPulled(p); w != nil {
+			e.Why = []string{"the image of its init container cannot be pulled: " + w.Reason + ": " + w.Message}
+			e.WaysOut = waysToImage(p, w.Reason)
 		} else if c := podmeta.InitContainer(p); c != nil {
 			e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, c.Name)}}
 		}
@@ -63,9 +62,8 @@ var (
 	invalidImage = []string{"InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "SignatureValidationFailed"}
 )
 
-// waysToImage returns what to do about an image that is not there. why begins with the reason.
-func waysToImage(p *corev1.Pod, why string) []WayOut {
-	reason, _, _ := strings.Cut(why, ":")
+// waysToImage returns what to do about an image that is not there.
+func waysToImage(p *corev1.Pod, reason string) []WayOut {
 	if !slices.Contains(invalidImage, reason) {
 		return []WayOut{{"let the pods of the namespace pull the image (docs/install.md#private-registry)", ""}}
 	}
@@ -75,15 +73,15 @@ func waysToImage(p *corev1.Pod, why string) []WayOut {
 	}
 }
 
-// imageNotPulled returns why the image of the init container is not there; empty if it is, or is still being pulled.
-func imageNotPulled(p *corev1.Pod) string {
+// imageNotPulled returns why the image of the init container is not there; nil if it is, or is still being pulled.
+func imageNotPulled(p *corev1.Pod) *corev1.ContainerStateWaiting {
 	c := podmeta.InitContainer(p)
 	for _, s := range p.Status.InitContainerStatuses {
 		if w := s.State.Waiting; c != nil && s.Name == c.Name && w != nil && (slices.Contains(notPulled, w.Reason) || slices.Contains(invalidImage, w.Reason)) {
-			return w.Reason + ": " + w.Message
+			return w
 		}
 	}
-	return ""
+	return nil
 }
 
 // waitsWithoutCondition reports whether a pod without a condition waits for permissions: its app
