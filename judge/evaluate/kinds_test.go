@@ -126,6 +126,60 @@ func TestADifferentMixOfRequestsIsNoChangeIfTheNamesOfRareKindsDiffer(t *testing
 	}
 }
 
+// The paths of most requests contain ids, so the new pods have other ones.
+func TestADifferentMixOfRequestsIsNoChangeOfTheirLatencyIfTheNamesOfRareKindsDiffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		// mix is the factor of the requests for reports, which take longer. factor is that of the times of requests with ids,
+		// and named that of all others.
+		mix, factor, named float64
+		want               v1alpha1.Verdict
+	}{
+		"five times as many requests for reports":      {5, 1, 1, v1alpha1.VerdictPass},
+		"requests with ids take longer":                {1, 2, 1, v1alpha1.VerdictFail},
+		"requests without ids take longer":             {1, 1, 2, v1alpha1.VerdictFail},
+		"all take longer, with more of the fast kinds": {0.1, 2, 2, v1alpha1.VerdictFail},
+	} {
+		for _, before := range []bool{false, true} {
+			var d Data
+			for i, one := range []struct {
+				names  func(ids string) string
+				n      int
+				part   float64
+				factor float64
+			}{
+				{func(string) string { return "/" }, 19, 0.35, c.named},
+				{func(ids string) string { return "/users/" + ids }, 60, 0.65, c.factor},
+				{func(string) string { return "/reports/" }, 1, 0.02, c.named},
+			} {
+				w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, factor: one.factor, before: before}
+				l := w.latency(5 * time.Minute)
+				mix := 1.0
+				if i == 2 {
+					takeLong(l.New.All)
+					takeLong(l.Old.All)
+					mix = c.mix
+				}
+				d.Metric = l.Metric
+				d.Old.All = append(d.Old.All, kinds(one.n, l.Old.All, one.names("1"), one.part)...)
+				d.New.All = append(d.New.All, kinds(one.n, l.New.All, one.names("2"), one.part*mix)...)
+			}
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
+			}
+		}
+	}
+}
+
+// takeLong moves all requests to the buckets above 0.1 s, half of them above 1 s.
+func takeLong(series []samples.Series) {
+	for i := range series {
+		part := map[string]float64{"0.25": 0.5, "0.5": 0.5, "1": 0.5, "+Inf": 1}[series[i].Labels["le"]]
+		for k := range series[i].Points {
+			series[i].Points[k].V *= part
+		}
+	}
+}
+
 // The series of the share of failed requests are those of calls and requests here.
 func TestCallsAreComparedIfTheNewVersionRenamesTheirKinds(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -145,6 +145,7 @@ func latency(d Data, f frame) outcome {
 		}
 		return o
 	}
+	newB, oldB, dayB = sameKinds(newB, oldB, dayB)
 	relative, absolute, _ := change(d.SmallestChange)
 	var best outcome
 	var values []float64
@@ -192,17 +193,10 @@ func latency(d Data, f frame) outcome {
 // is unknown.
 func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s comparedCounts, factor, dayFactor, value float64) {
 	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
-	pool := overlapOf(newAll, oldAll) < 0.5
 	s = comparedCounts{newEvents: counts{}, newAll: counts{}, oldEvents: counts{}, oldAll: counts{}, dayEvents: counts{}, dayAll: counts{}}
 	logFactor, logValue, weight := 0.0, 0.0, 0.0
 	dayLog, dayWeight := 0.0, 0.0
-	source := newAll
-	if pool {
-		newB, oldB, dayB = newB.pooled(), oldB.pooled(), dayB.pooled()
-		newAll, oldAll, dayAll = newB.all(), oldB.all(), dayB.all()
-		source = newAll
-	}
-	for _, stratum := range samples.Sorted(source) {
+	for _, stratum := range samples.Sorted(newAll) {
 		oldH, newH := oldB.histogram(stratum, bounds), newB.histogram(stratum, bounds)
 		if oldH.total() < 1 {
 			continue
@@ -237,6 +231,26 @@ func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s comparedCount
 		dayFactor = math.Exp(dayLog / dayWeight)
 	}
 	return s, math.Exp(logFactor / weight), dayFactor, math.Exp(logValue / weight)
+}
+
+// sameKinds adds up kinds of requests if most new requests are of a kind that the old pods do not have: all kinds
+// if the new version renames them, and otherwise those that only one side has, for example because their
+// names contain ids.
+func sameKinds(newB, oldB, dayB buckets) (buckets, buckets, buckets) {
+	newAll, oldAll := newB.all(), oldB.all()
+	if overlapOf(newAll, oldAll) >= 0.5 {
+		return newB, oldB, dayB
+	}
+	if requestsRenamed(newAll, oldAll) {
+		return newB.pooled(), oldB.pooled(), dayB.pooled()
+	}
+	common := oldAll.of(newAll)
+	for _, b := range []buckets{newB, oldB, dayB} {
+		for _, t := range b {
+			merge(t, func(s string) bool { _, ok := common[s]; return ok })
+		}
+	}
+	return newB, oldB, dayB
 }
 
 func (b buckets) pooled() buckets {
