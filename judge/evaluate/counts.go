@@ -133,6 +133,9 @@ func (t counts) total() float64 {
 	return sum
 }
 
+// totalOf returns the events of one kind.
+func (t counts) totalOf(stratum string) float64 { return counts{"": t[stratum]}.total() }
+
 // pods returns the number of pods with counts.
 func (t counts) pods() int32 {
 	seen := map[string]bool{}
@@ -164,7 +167,7 @@ func (t counts) frequent() counts {
 	}
 	names := samples.Sorted(t)
 	sort.SliceStable(names, func(i, j int) bool {
-		return counts{"": t[names[i]]}.total() > counts{"": t[names[j]]}.total()
+		return t.totalOf(names[i]) > t.totalOf(names[j])
 	})
 	out := counts{}
 	for _, n := range names[:maxStrata] {

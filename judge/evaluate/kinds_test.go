@@ -93,6 +93,37 @@ func kinds(n int, series []samples.Series, prefix string, part float64) []sample
 	return out
 }
 
+// A request that fails before it is routed has no route.
+func TestAFailedRequestMayBeOfAnotherKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		// share is the part of the requests that fail, and factor that of the new ones compared with the old ones.
+		share, factor float64
+		// none: no old request fails.
+		none bool
+		want v1alpha1.Verdict
+	}{
+		"40 % of the new requests fail":                  {0.001, 400, false, v1alpha1.VerdictFail},
+		"95 % of the new requests fail":                  {0.001, 950, false, v1alpha1.VerdictFail},
+		"40 % of the new requests fail, and no old ones": {1, 0.4, true, v1alpha1.VerdictFail},
+		"no change, 2 % fail":                            {0.02, 1, false, v1alpha1.VerdictPass},
+		"no change, few fail":                            {0.001, 1, false, v1alpha1.VerdictPass},
+	} {
+		for _, before := range []bool{false, true} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: c.share, factor: c.factor, before: before}
+			d := w.ratio(5 * time.Minute)
+			if c.none {
+				labeled(d.Old.Bad, "code", "200")
+				d.Old.Bad = nil
+			}
+			labeled(good(d.Old.All), "http_route", "/orders")
+			labeled(good(d.New.All), "http_route", "/orders")
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
+			}
+		}
+	}
+}
+
 // The paths of rare requests contain ids, so the new pods have other ones.
 func TestADifferentMixOfRequestsIsNoChangeIfTheNamesOfRareKindsDiffer(t *testing.T) {
 	for name, c := range map[string]struct {

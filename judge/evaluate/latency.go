@@ -264,7 +264,7 @@ func (b buckets) pooled() buckets {
 func overlapOf(newAll, oldAll counts) float64 {
 	common := counts{}
 	for stratum := range newAll {
-		if (counts{"": oldAll[stratum]}).total() > 0 {
+		if oldAll.totalOf(stratum) > 0 {
 			common[stratum] = newAll[stratum]
 		}
 	}

@@ -60,9 +60,60 @@ func ratio(d Data, f frame) outcome {
 	if requestsRenamed(s.newAll, s.oldAll) {
 		s = s.pooled()
 	}
+	byOutcome := s.kindsByOutcome()
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
-	return d.outcome(c, s, f)
+	if d.Direction != v1alpha1.DirectionHigher || byOutcome.newEvents.total() == 0 {
+		return d.outcome(c, s, f)
+	}
+	var both tests
+	both.add(d, c, d.Direction)
+	both.add(d, byOutcome.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
+	return d.outcome(both.worst(), s, f)
+}
+
+// tests are comparisons of the same metric.
+type tests []comparison
+
+// add adds a comparison; a change that is too small to matter has an e-value of 0.
+func (t *tests) add(d Data, c comparison, direction v1alpha1.Direction) {
+	if relative, absolute, _ := change(d.SmallestChange); !c.matters(relative, absolute, direction) {
+		c.logE = math.Inf(-1)
+	}
+	*t = append(*t, c)
+}
+
+// worst returns the comparison with the largest e-value, with the mean of all e-values, which is an e-value.
+func (t tests) worst() comparison {
+	values, worst := []float64{}, t[0]
+	for _, c := range t {
+		values = append(values, c.logE)
+		if c.logE > worst.logE {
+			worst = c
+		}
+	}
+	worst.logE = sequential.LogMean(values)
+	return worst
+}
+
+// nearlyAll is the share of events from which on a kind of requests may follow from the outcome.
+const nearlyAll = 0.9
+
+// kindsByOutcome returns all requests, and the events of kinds that may follow from the outcome of the request: a
+// request that fails before it is routed has no route. These kinds are those that only one side has, and those of which
+// nearly all old requests are events. The share of events of such a kind does not show how many there are.
+func (s comparedCounts) kindsByOutcome() comparedCounts {
+	kinds := counts{}
+	for _, side := range []counts{s.newAll, s.oldAll} {
+		for stratum := range side {
+			old := s.oldAll.totalOf(stratum)
+			if old == 0 || s.newAll.totalOf(stratum) == 0 || s.oldEvents.totalOf(stratum) >= nearlyAll*old {
+				kinds[stratum] = nil
+			}
+		}
+	}
+	events := func(t counts) counts { return t.of(kinds).pooled() }
+	return comparedCounts{events(s.newEvents), s.newAll.pooled(), events(s.oldEvents), s.oldAll.pooled(), events(s.dayEvents), s.dayAll.pooled()}
 }
 
 // requestsRenamed reports whether the kinds of requests have other names in the new version. Rare kinds have other
@@ -95,20 +146,12 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	}
 	common := s.commonEvents()
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, common.newEvents, common.oldEvents, common.dayEvents)
-	worst, values := comparison{}, []float64{}
+	var all tests
 	compare := func(stratum string, newEvents, oldEvents, dayEvents counts, direction v1alpha1.Direction) {
 		one := s
 		one.newEvents, one.oldEvents = counts{"": newEvents[stratum]}, counts{"": oldEvents[stratum]}
 		one.dayEvents = counts{"": dayEvents[stratum]}
-		c := one.compare(f, d.ReferenceBefore, false, direction)
-		relative, absolute, _ := change(d.SmallestChange)
-		if !c.matters(relative, absolute, direction) {
-			c.logE = math.Inf(-1)
-		}
-		if len(values) == 0 || c.logE > worst.logE {
-			worst = c
-		}
-		values = append(values, c.logE)
+		all.add(d, one.compare(f, d.ReferenceBefore, false, direction), direction)
 	}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		if stratum == rest && d.Signal == catalog.Outgoing && d.Direction == v1alpha1.DirectionEither {
@@ -122,12 +165,10 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		}
 		compare(stratum, s.newEvents, s.oldEvents, s.dayEvents, d.Direction)
 	}
-	if len(values) == 0 {
-		worst = s.compare(f, d.ReferenceBefore, false, d.Direction)
-	} else {
-		worst.logE = sequential.LogMean(values)
+	if len(all) == 0 {
+		return d.outcome(s.compare(f, d.ReferenceBefore, false, d.Direction), s, f)
 	}
-	return d.outcome(worst, s, f)
+	return d.outcome(all.worst(), s, f)
 }
 
 // commonEvents returns the events of the kinds that both the old and the new pods have.
