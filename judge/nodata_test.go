@@ -65,6 +65,12 @@ func requests(pod string, from, to time.Duration, perSecond float64, value func(
 	return s
 }
 
+// route returns the series with a route.
+func route(name string, s samples.Series) samples.Series {
+	s.Labels["http_route"] = name
+	return s
+}
+
 // memory returns a steady gauge of one pod.
 func memory(pod string, from, to time.Duration) samples.Series {
 	s := samples.Series{Labels: map[string]string{"__name__": "container_memory_working_set_bytes", "pod": pod}}
@@ -83,6 +89,10 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		return requests("new-1", -15*time.Second, end, 5, value)
 	}
 	nan := func(float64) float64 { return math.NaN() }
+	probes := func(pod string, from time.Duration) samples.Series {
+		return route("/healthz", requests(pod, from, end, 0.2, nil))
+	}
+	routed := []samples.Series{route("/orders", requests("old-1", before, end, 5, nil)), probes("old-1", before), probes("new-1", -15*time.Second)}
 	for name, c := range map[string]struct {
 		series []samples.Series
 		want   v1alpha1.Verdict
@@ -97,9 +107,13 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		"a counter that stands still":   {append(old[:2:2], fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
 		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
-		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
-		"one pod only, with its past":   {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"probes of the new pods only":   {routed, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"probes and requests": {
+			append(routed[:3:3], route("/orders", fresh(nil))), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange,
+		},
+		"one pod only, without a past": {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"one pod only, with its past":  {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"memory only, no requests":     {memories, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"memory, and no new requests of new or old pods": {
 			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 		},

@@ -165,15 +165,33 @@ func (t counts) frequent() counts {
 	if len(t) <= maxStrata {
 		return maps.Clone(t)
 	}
+	out := counts{}
+	for _, n := range t.bySize()[:maxStrata] {
+		out[n] = t[n]
+	}
+	return out
+}
+
+// largerHalf returns the counts of the largest kinds of requests that together are at least half of all.
+func (t counts) largerHalf() counts {
+	out, sum, all := counts{}, 0.0, t.total()
+	for _, n := range t.bySize() {
+		if sum >= all/2 {
+			break
+		}
+		out[n] = t[n]
+		sum += t.totalOf(n)
+	}
+	return out
+}
+
+// bySize returns the kinds of requests, the largest first.
+func (t counts) bySize() []string {
 	names := samples.Sorted(t)
 	sort.SliceStable(names, func(i, j int) bool {
 		return t.totalOf(names[i]) > t.totalOf(names[j])
 	})
-	out := counts{}
-	for _, n := range names[:maxStrata] {
-		out[n] = t[n]
-	}
-	return out
+	return names
 }
 
 const rest = "\x00rest"

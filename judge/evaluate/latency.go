@@ -184,6 +184,7 @@ func latency(d Data, f frame) outcome {
 	if oldB.all().total() < 1 {
 		best.newSamples = newB.all().total() // nothing was compared, but the message counts them
 	}
+	best.noPass = d.otherKindsOnly(newB.all(), oldB.all(), f)
 	return best
 }
 

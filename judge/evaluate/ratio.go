@@ -21,6 +21,8 @@ type outcome struct {
 	// confidenceInterval returns the confidence interval of the change. Its computation takes longer than
 	// that of the e-value.
 	confidenceInterval func(alpha float64) *v1alpha1.ConfidenceInterval
+	// noPass is why the metric cannot pass.
+	noPass string
 	// reason is why there is no comparison, if there is none.
 	reason, message string
 }
@@ -63,13 +65,30 @@ func ratio(d Data, f frame) outcome {
 	byOutcome := s.kindsByOutcome()
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
-	if d.Direction != v1alpha1.DirectionHigher || byOutcome.newEvents.total() == 0 {
-		return d.outcome(c, s, f)
+	if d.Direction == v1alpha1.DirectionHigher && byOutcome.newEvents.total() > 0 {
+		var both tests
+		both.add(d, c, d.Direction)
+		both.add(d, byOutcome.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
+		c = both.worst()
 	}
-	var both tests
-	both.add(d, c, d.Direction)
-	both.add(d, byOutcome.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
-	return d.outcome(both.worst(), s, f)
+	o := d.outcome(c, s, f)
+	o.noPass = d.otherKindsOnly(s.newAll, s.oldAll, f)
+	return o
+}
+
+// otherKindsOnly says whether the new pods have no requests of the kinds that at least half of the old requests are of,
+// but for example only those of the kubelet. The old pods may have had these kinds only before the change, so
+// their requests at the same time count if there are enough.
+func (d Data) otherKindsOnly(newAll, oldAll counts, f frame) string {
+	if now := oldAll.within(0, f.last, nil); now.total() >= defaultEvents {
+		oldAll = now
+	}
+	half := oldAll.largerHalf()
+	if len(half) == 0 || newAll.of(half).total() > 0 {
+		return ""
+	}
+	ofNew, ofOld := d.sides()
+	return fmt.Sprintf("there are no requests %s of the most frequent kinds, of which %.0f are %s", ofNew, half.total(), ofOld)
 }
 
 // tests are comparisons of the same metric.
