@@ -11,9 +11,15 @@ import (
 // denial: it cuts those of a response to 256 characters each if all have more than 4096.
 const maxWarning = 1000
 
-// Warning returns the text, truncated to maxWarning bytes and without control characters: the API server
+// Warn returns the answer with one more warning.
+func (a Answer) Warn(text string) Answer {
+	a.Response.Warnings = append(a.Response.Warnings, sendable(text))
+	return a
+}
+
+// sendable returns the text, truncated to maxWarning bytes and without control characters: the API server
 // leaves out warnings with any.
-func Warning(text string) string {
+func sendable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -31,7 +37,7 @@ func Warning(text string) string {
 // not contain their causes.
 func (a Answer) WithWarnings(causes []metav1.StatusCause) Answer {
 	for _, c := range causes {
-		a.Response.Warnings = append(a.Response.Warnings, Warning(c.Message))
+		a.Warn(c.Message)
 	}
 	return a
 }

@@ -26,7 +26,7 @@ func TestCausesOfADenialAreWarningsOfLimitedLength(t *testing.T) {
 // The API server leaves out warnings that are not valid in a header.
 func TestAReasonOfSeveralLinesIsAWarning(t *testing.T) {
 	const message = "find error:\n\tconnection refused\r\nby \xff"
-	got := admission.Warning(message)
+	got := admission.Allow("Admitted").Warn(message).Response.Warnings[0]
 	if _, err := net.NewWarningHeader(299, "-", got); err != nil || !strings.Contains(got, "connection refused") {
 		t.Errorf("%q: %v", got, err)
 	}

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -32,7 +33,7 @@ type sets map[string]bool
 
 func (s sets) PermissionSet(_ context.Context, name string) (api.PermissionSet, error) {
 	if s == nil {
-		return api.PermissionSet{}, errors.New("connection refused")
+		return api.PermissionSet{}, errors.New("the proxy says:\nconnection refused")
 	}
 	nodes, ok := s[name]
 	if !ok {
@@ -199,6 +200,11 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 			answer := Workloads{NewSetChecker(tc.centre)}.Admit(t.Context(), req)
 			if answer.Decision != tc.want || (len(answer.Response.Warnings) > 0) != tc.warns {
 				t.Errorf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response)
+			}
+			for _, w := range answer.Response.Warnings {
+				if _, err := utilnet.NewWarningHeader(299, "-", w); err != nil {
+					t.Error(err)
+				}
 			}
 			denied := tc.want == DecisionUnknownSet || tc.want == DecisionInvalid || tc.want == DecisionHostNetwork
 			if answer.Response.Allowed == denied {

@@ -73,9 +73,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 		}
 	}
 	if f.Err != nil {
-		answer := admission.Allow(DecisionUnchecked)
-		answer.Response.Warnings = []string{fmt.Sprintf("permission sets %s could not be checked at the permission centre: %v", strings.Join(all, ", "), f.Err)}
-		return answer
+		return admission.Allow(DecisionUnchecked).Warn(fmt.Sprintf("permission sets %s could not be checked at the permission centre: %v", strings.Join(all, ", "), f.Err))
 	}
 	return admission.Allow(admission.DecisionAdmitted)
 }

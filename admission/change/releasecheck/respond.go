@@ -43,7 +43,7 @@ func (c *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest
 	}
 	a := admission.Allow(r.Reason)
 	if r.Reported {
-		a.Response.Warnings = []string{admission.Warning(warning(r, text))}
+		a = a.Warn(warning(r, text))
 	}
 	return a
 }

@@ -170,7 +170,7 @@ func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseChec
 func skip(why string) admission.Answer {
 	a := admission.Allow(why)
 	if why == DryRun {
-		a.Response.Warnings = []string{"release check: the server was not asked, because this is a dry run"}
+		a = a.Warn("release check: the server was not asked, because this is a dry run")
 	}
 	return a
 }

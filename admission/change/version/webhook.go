@@ -48,7 +48,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 	a := admission.AllowWith(decision, patch)
 	if warning != "" {
-		a.Response.Warnings = []string{warning}
+		a = a.Warn(warning)
 	}
 	return a
 }

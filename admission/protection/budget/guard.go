@@ -156,7 +156,9 @@ func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUna
 		return *denied
 	}
 	answer := admission.Allow(e.decision)
-	answer.Response.Warnings = e.warnings
+	for _, text := range e.warnings {
+		answer = answer.Warn(text)
+	}
 	return answer
 }
 

@@ -46,8 +46,7 @@ func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequ
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
 	if changev1alpha1.ExcludedNamespace(req.Namespace) {
-		answer.Response.Warnings = []string{"the budget has no effect: budgets do not apply in namespace " + req.Namespace + ", because the cluster needs its pods to recover"}
-		return answer
+		return answer.Warn("the budget has no effect: budgets do not apply in namespace " + req.Namespace + ", because the cluster needs its pods to recover")
 	}
 	if ptr.Deref(req.DryRun, false) {
 		return answer

@@ -26,7 +26,7 @@ func (g Guard) answerProbe(req *admissionv1.AdmissionRequest) admission.Answer {
 	}
 	known, err := g.Budgets.PodUnavailableBudgets(req.Namespace).Get(req.Name)
 	if err == nil && known.UID == asked.UID && known.Generation >= asked.Generation {
-		answer.Response.Warnings = []string{budget.ProbeAnswer{Probe: asked.Annotations[v1alpha1.ProbeAnnotation], Replica: g.Replica}.String()}
+		answer = answer.Warn(budget.ProbeAnswer{Probe: asked.Annotations[v1alpha1.ProbeAnnotation], Replica: g.Replica}.String())
 	}
 	return answer
 }

@@ -112,9 +112,7 @@ func (h Handler) answerProtected(ctx context.Context, req *admissionv1.Admission
 		}
 	}
 	if shadow {
-		a := admission.Allow(DecisionShadow)
-		a.Response.Warnings = []string{"allowed in shadow mode: this deletion would have been denied: " + message}
-		return a
+		return admission.Allow(DecisionShadow).Warn("allowed in shadow mode: this deletion would have been denied: " + message)
 	}
 	return admission.Deny(DecisionDenied, metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,

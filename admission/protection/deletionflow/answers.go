@@ -134,6 +134,5 @@ func uncounted(answer admission.Answer, err error) admission.Answer {
 	if answer.Decision != DecisionShadow {
 		answer.Decision = DecisionUncounted
 	}
-	answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode, and not counted: "+err.Error())
-	return answer
+	return answer.Warn("allowed in shadow mode, and not counted: " + err.Error())
 }

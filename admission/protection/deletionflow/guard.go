@@ -146,7 +146,7 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 			denied := denial(a, f.Name, d, g.Clock.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
 			answer.Decision = DecisionShadow
-			answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
+			answer = answer.Warn("allowed in shadow mode: " + denied.Response.Result.Message)
 		}
 	}
 	return answer
