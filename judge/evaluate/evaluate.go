@@ -256,7 +256,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, pr
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, noSeries
 	}
 	passed, present := map[catalog.Signal]int{}, map[catalog.Signal]int{}
-	var missing *v1alpha1.Evidence
+	var missing, undecided *v1alpha1.Evidence
 	for i, e := range metrics {
 		s := signals[e.Name]
 		present[s]++
@@ -264,14 +264,18 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, pr
 			passed[s]++
 		}
 		// A failed query may hide a fail, an inconclusive metric may be one, and each metric of the
-		// MetricCheck is required.
-		if e.Verdict == v1alpha1.VerdictNone && (e.Reason == v1alpha1.ReasonMetricsUnavailable || e.Reason == v1alpha1.ReasonInconclusive || s == catalog.Custom) {
-			return v1alpha1.VerdictNone, e.Reason, bounded(e.Name + ": " + e.Message)
+		// MetricCheck is required. The failed query is the reason, because it is sent again.
+		unread := e.Reason == v1alpha1.ReasonMetricsUnavailable
+		if e.Verdict == v1alpha1.VerdictNone && (unread || undecided == nil && (e.Reason == v1alpha1.ReasonInconclusive || s == catalog.Custom)) {
+			undecided = &metrics[i]
 		}
 		if e.Verdict == v1alpha1.VerdictNone && (s == catalog.Errors || s == catalog.Latency) &&
 			(missing == nil || e.Reason == v1alpha1.ReasonNoTraffic || missing.Reason != v1alpha1.ReasonNoTraffic && s == catalog.Errors) {
 			missing = &metrics[i]
 		}
+	}
+	if undecided != nil {
+		return v1alpha1.VerdictNone, undecided.Reason, bounded(undecided.Name + ": " + undecided.Message)
 	}
 	traffic := present[catalog.Errors]+present[catalog.Latency] > 0
 	enough := passed[catalog.Errors] > 0 || present[catalog.Errors] == 0 && passed[catalog.Latency] > 0
