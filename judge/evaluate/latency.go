@@ -154,10 +154,7 @@ func latency(d Data, f frame) outcome {
 		if s.newAll == nil {
 			continue
 		}
-		c := s.compare(f, d.ReferenceBefore, true, v1alpha1.DirectionHigher)
-		if d.Direction == v1alpha1.DirectionLower {
-			c = s.compare(f, d.ReferenceBefore, true, v1alpha1.DirectionLower)
-		}
+		c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 		o := d.outcome(c, s, f)
 		if c.reference == v1alpha1.ReferenceBefore && dayFactor > 0 {
 			factor = nearer(factor, dayFactor)

@@ -59,3 +59,26 @@ func TestEventsThatVanish(t *testing.T) {
 		}
 	}
 }
+
+func TestALatencyThatChangesInAnyDirection(t *testing.T) {
+	for _, c := range []struct {
+		factor    float64
+		direction v1alpha1.Direction
+		want      v1alpha1.Verdict
+	}{
+		{0.5, v1alpha1.DirectionHigher, v1alpha1.VerdictPass},
+		{0.5, v1alpha1.DirectionLower, v1alpha1.VerdictFail},
+		{0.5, v1alpha1.DirectionEither, v1alpha1.VerdictFail},
+		{2, v1alpha1.DirectionHigher, v1alpha1.VerdictFail},
+		{2, v1alpha1.DirectionLower, v1alpha1.VerdictPass},
+		{2, v1alpha1.DirectionEither, v1alpha1.VerdictFail},
+		{1, v1alpha1.DirectionEither, v1alpha1.VerdictPass},
+	} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, factor: c.factor}
+		d := w.latency(5 * time.Minute)
+		d.Direction = c.direction
+		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
+			t.Errorf("times %g, %s: %s (%s), want %s", c.factor, c.direction, r.Verdict, r.Message, c.want)
+		}
+	}
+}
