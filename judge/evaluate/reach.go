@@ -23,15 +23,16 @@ const (
 // reach tests whether requests reach the new pods, if these have none. The null hypothesis
 // is that a new pod gets at least half of the requests of an old pod; then the e-value is the
 // likelihood ratio of no request at all. Old pods with very different numbers of requests are no
-// reference: their clients keep connections, which new pods do not get. Nor are those of another
-// Revision of Knative: spec.traffic decides which Revision gets requests.
+// reference: their clients keep connections, which new pods do not get. Many clients of gRPC do so although
+// the requests are evenly distributed. Nor are old pods of another Revision of Knative a reference:
+// spec.traffic decides which Revision gets requests.
 func reach(in Input, d Data, f frame, o outcome) outcome {
 	// The metric of errors decides for that of rejected requests, too: both count the same requests.
 	if o.reason != v1alpha1.ReasonNoTraffic || d.Signal != catalog.Errors || d.CausedByCallers || d.ReferenceBefore {
 		return o
 	}
 	pods, since := readySince(in, f)
-	if pods == 0 || ofRevision(in) || seconds(in.Now)-since < reachSeconds || !readWithoutRequests(in) {
+	if pods == 0 || ofRevision(in) || persistentConnections(in) || seconds(in.Now)-since < reachSeconds || !readWithoutRequests(in) {
 		return o
 	}
 	spans := samples.Spans(d.Old.All)
@@ -68,6 +69,11 @@ func ofRevision(in Input) bool {
 	return slices.ContainsFunc(in.Metrics, func(d Data) bool {
 		return slices.ContainsFunc(d.New.All, func(s samples.Series) bool { return s.Labels["container"] == catalog.QueueProxy })
 	})
+}
+
+// persistentConnections reports whether callers of the pods keep their connections.
+func persistentConnections(in Input) bool {
+	return slices.ContainsFunc(in.Metrics, func(d Data) bool { return d.PersistentConnections })
 }
 
 // readWithoutRequests reports whether series of the processes in the new pods are read, and
