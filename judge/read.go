@@ -341,29 +341,35 @@ func alive(series []samples.Series, at time.Time) bool {
 	return false
 }
 
-// subset returns the matchers of bad, if it selects series of query.
-func subset(query, bad string) (prometheus.Matchers, bool) {
-	q, okQuery := prometheus.ParseSelector(strings.ReplaceAll(query, placeholder, ""))
-	b, okBad := prometheus.ParseSelector(strings.ReplaceAll(bad, placeholder, ""))
-	if !okQuery || !okBad || q.Name == "" || q.Name != b.Name {
+// subset returns matchers that bad combines with "or", if all of them select series of query.
+func subset(query, bad string) ([]prometheus.Matchers, bool) {
+	q, ok := prometheus.ParseSelector(strings.ReplaceAll(query, placeholder, ""))
+	if !ok || q.Name == "" {
 		return nil, false
 	}
-	has := map[string]bool{}
-	for _, m := range b.Matchers {
-		has[m.String()] = true
-	}
-	for _, m := range q.Matchers {
-		if !has[m.String()] {
+	var out []prometheus.Matchers
+	for _, part := range strings.Split(bad, " or ") {
+		b, ok := prometheus.ParseSelector(strings.ReplaceAll(part, placeholder, ""))
+		if !ok || q.Name != b.Name {
 			return nil, false
 		}
+		has := map[string]bool{}
+		for _, m := range b.Matchers {
+			has[m.String()] = true
+		}
+		if slices.ContainsFunc(q.Matchers, func(m prometheus.Matcher) bool { return !has[m.String()] }) {
+			return nil, false
+		}
+		out = append(out, b.Matchers)
 	}
-	return b.Matchers, true
+	return out, true
 }
 
-func filter(series []samples.Series, m prometheus.Matchers) []samples.Series {
+// filter returns the series that one of the matchers selects.
+func filter(series []samples.Series, matchers []prometheus.Matchers) []samples.Series {
 	var out []samples.Series
 	for _, s := range series {
-		if m.Match(s.Labels) {
+		if slices.ContainsFunc(matchers, func(m prometheus.Matchers) bool { return m.Match(s.Labels) }) {
 			out = append(out, s)
 		}
 	}

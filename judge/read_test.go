@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -102,4 +103,32 @@ func TestALookDoesNotChangeTheSeriesThatOthersRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Prometheus evaluates an expression with "or" at steps, so its samples would have other times than those of all requests.
+func TestBadRequestsOfSeveralLabelsAreFoundAmongAllRequests(t *testing.T) {
+	const istio = "istio_requests_total"
+	labels := func(code, grpc string) map[string]string {
+		return map[string]string{"reporter": "destination", "response_code": code, "grpc_response_status": grpc}
+	}
+	series := []samples.Series{counter(istio, "old", labels("200", ""))}
+	for _, l := range []map[string]string{labels("200", ""), labels("200", "0"), labels("200", "13"), labels("503", ""), labels("503", "14"), labels("404", "")} {
+		series = append(series, counter(istio, "new", l))
+	}
+	target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, StartTime: metav1.NewTime(at)}
+	in := read(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, at.Add(5*time.Minute))
+	for _, m := range in.Metrics {
+		if m.Name != "istio-errors" {
+			continue
+		}
+		var got []string
+		for _, s := range m.New.Bad {
+			got = append(got, s.Labels["response_code"]+" "+s.Labels["grpc_response_status"])
+		}
+		if want := []string{"200 13", "503 ", "503 14"}; m.Err != nil || !slices.Equal(got, want) {
+			t.Errorf("the bad requests are %q (%v), want %q", got, m.Err, want)
+		}
+		return
+	}
+	t.Fatal("no metric of the requests of Istio")
 }

@@ -65,7 +65,16 @@ type Found struct {
 var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container", "container_name"}, statusLabels)
 
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
-	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
+	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification", "grpc_response_status"}
+
+// statusLabelsOf has the labels with a status of the families in which not each series has the same ones. In
+// series of gRPC, a label with the status of HTTP is absent or has 200. A request is bad if one label says so.
+var statusLabelsOf = map[string][]string{
+	"spans":        {"status_code", "http_response_status_code", "http_status_code"},
+	"spans-client": {"status_code", "http_response_status_code", "http_status_code"},
+	"istio":        {"response_code", "grpc_response_status"},
+	"linkerd":      {"classification", "grpc_status", "status_code"},
+}
 
 // Bad values of labels with a status. A 4xx status is the fault of the caller, and has a
 // separate metric.
@@ -78,7 +87,7 @@ const (
 
 func badValues(label string) string {
 	switch label {
-	case "grpc_code", "grpc_status", "rpc_grpc_status_code", "rpc_response_status_code":
+	case "grpc_code", "grpc_status", "grpc_response_status", "rpc_grpc_status_code", "rpc_response_status_code":
 		return badGRPC
 	case "response_code":
 		return "0|" + badHTTP
@@ -133,13 +142,19 @@ func familyOf(f Found) []family {
 	return out
 }
 
-func statusLabel(f Found) string {
-	for _, l := range statusLabels {
-		if len(f.Labels[l]) > 0 {
-			return l
+// statusesOf returns the labels with the status of a request.
+func statusesOf(fam family, f Found) []string {
+	exists := func(label string) bool { return len(f.Labels[label]) > 0 }
+	var out []string
+	for _, l := range statusLabelsOf[fam.name] {
+		if exists(l) {
+			out = append(out, l)
 		}
 	}
-	return ""
+	if i := slices.IndexFunc(statusLabels, exists); len(out) == 0 && i >= 0 {
+		out = statusLabels[i : i+1]
+	}
+	return out
 }
 
 func selector(name string, matchers ...string) string {
@@ -193,30 +208,32 @@ func Resolve(found []Found) []Metric {
 }
 
 func requests(fam family, f Found, extra string) []Metric {
-	status := statusLabel(f)
-	if status == "" {
+	statuses := statusesOf(fam, f)
+	if len(statuses) == 0 {
 		return nil
 	}
 	query := selector(f.Name, extra)
-	bad := func(values string) string {
-		return selector(f.Name, extra, fmt.Sprintf("%s=~%q", status, values))
-	}
-	worst := bad(badValues(status))
-	if fam.signal == Outgoing {
-		worst = selector(f.Name, extra, outgoingFailures(status))
+	matching := func(statuses []string, matcher func(status string) string) string {
+		var selectors []string
+		for _, status := range statuses {
+			selectors = append(selectors, selector(f.Name, extra, matcher(status)))
+		}
+		return strings.Join(selectors, " or ")
 	}
 	m := Metric{Signal: fam.signal, Unit: "ratio", PersistentConnections: fam.name == "grpc-server" || fam.name == "rpc-server", Metric: v1alpha1.Metric{
-		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: worst,
+		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: matching(statuses, fam.failures),
 		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
 		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},
 	}}
 	out := []Metric{m}
-	hasClientErrors := slices.ContainsFunc(f.Labels[status], func(v string) bool {
-		return len(v) == 3 && v[0] == '4' || v == "4xx" || v == "CLIENT_ERROR"
+	withClientErrors := slices.DeleteFunc(slices.Clone(statuses), func(status string) bool {
+		return !slices.ContainsFunc(f.Labels[status], func(v string) bool {
+			return len(v) == 3 && v[0] == '4' || v == "4xx" || v == "CLIENT_ERROR"
+		})
 	})
-	if hasClientErrors && fam.signal == Errors {
+	if len(withClientErrors) > 0 && fam.signal == Errors {
 		m.Name = fam.name + "-rejected"
-		m.Bad = bad(badClient)
+		m.Bad = matching(withClientErrors, func(status string) string { return fmt.Sprintf("%s=~%q", status, badClient) })
 		m.CausedByCallers = true
 		m.SmallestChange = &v1alpha1.Change{Relative: "100%", Absolute: "0.05"}
 		out = append(out, m)
@@ -224,15 +241,18 @@ func requests(fam family, f Found, extra string) []Metric {
 	return out
 }
 
-// outgoingFailures returns the matcher of failed outgoing calls. It also matches rejected
-// calls, which are the fault of their caller, and calls without an answer, which have no
-// status.
-func outgoingFailures(status string) string {
-	switch status {
-	case "http_response_status_code", "http_status_code":
+// failures returns the matcher of failed requests by one label.
+func (fam family) failures(status string) string {
+	switch {
+	case fam.name == "http-client" && (status == "http_response_status_code" || status == "http_status_code"):
+		// Calls without an answer have no status.
 		return status + `!~"1..|2..|3.."`
+	case fam.signal == Outgoing:
+		// Rejected calls are the fault of their caller.
+		return fmt.Sprintf("%s=~%q", status, "4..|4xx|"+badValues(status))
+	default:
+		return fmt.Sprintf("%s=~%q", status, badValues(status))
 	}
-	return fmt.Sprintf("%s=~%q", status, "4..|4xx|"+badValues(status))
 }
 
 func latency(fam family, name, extra string) Metric {
