@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,12 @@ type podLife struct {
 	clock float64
 	// exporter is the address of kube-state-metrics.
 	exporter string
+}
+
+// seen returns the samples of a reason: it has none while the reason does not apply.
+func seen(s samples.Series) samples.Series {
+	s.Points = slices.DeleteFunc(s.Points, func(at samples.Point) bool { return at.V == 0 })
+	return s
 }
 
 // series returns what kube-state-metrics shows of a pod.
@@ -80,15 +87,13 @@ func (p podLife) series() []samples.Series {
 		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, counter(p.sidecar, p.sidecarLater)))
 	}
 	if p.crashing != [2]float64{} {
-		out = append(out, of("kube_pod_container_status_waiting_reason", map[string]string{"container": "app", "reason": "CrashLoopBackOff"}, within(p.crashing, 1, 0)))
+		out = append(out, seen(of("kube_pod_container_status_waiting_reason", map[string]string{"container": "app", "reason": "CrashLoopBackOff"}, within(p.crashing, 1, 0))))
 	}
 	if p.created != 0 {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
 	}
 	if p.killed {
-		last := of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, within(p.endedOtherwise, 0, 1))
-		last.Points = slices.DeleteFunc(last.Points, func(at samples.Point) bool { return at.V == 0 })
-		out = append(out, last)
+		out = append(out, seen(of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, within(p.endedOtherwise, 0, 1))))
 	}
 	return out
 }
@@ -164,6 +169,22 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			quiet, false, "out of memory (OOMKilled): new-1"},
 		"the same, and the old pods were killed again, too": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true, later: []float64{100}}},
 			old(func(p *podLife) { p.restarts, p.killed, p.later = 1, true, []float64{60} }), false, ""},
+		"an OOM kill just before the release, whose back-off ends after it": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, killed: true, crashing: [2]float64{-60, 30}, later: []float64{30}}},
+			quiet, false, ""},
+		"the same, and an OOM kill after it": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, killed: true, crashing: [2]float64{-60, 30}, later: []float64{30, 100}}},
+			quiet, false, "out of memory (OOMKilled): new-1; 2 restarts"},
+		"a container that waits":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}}, quiet, false, "containers do not run: new-1"},
+		"a container that waited":            {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 80}}}, quiet, false, ""},
+		"a container that waited until now":  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, end}}}, quiet, false, ""},
+		"a container that has begun to wait": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{end, 400}}}, quiet, false, ""},
+		"a container that waits after it ran": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{200, 400}}},
+			old(func(p *podLife) { p.crashing = [2]float64{-100, -50} }), false, "containers do not run: new-1"},
+		"a container that waits, as those of the old pods do": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}},
+			old(func(p *podLife) { p.crashing = [2]float64{-100, 400} }), false, ""},
+		"a container that waits, as those of the old pods did until they were deleted": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}},
+			old(func(p *podLife) { p.crashing, p.last = [2]float64{-100, 400}, -10 }), false, ""},
+		"a container that waits, seen by two kube-state-metrics": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}, exporter: "a"},
+			{name: "new-1", created: -40, first: 9, last: end, crashing: [2]float64{20, 400}, exporter: "b"}}, quiet, false, "containers do not run: new-1"},
 		"an OOM kill, and the old pods were killed at theirs": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}},
 			old(func(p *podLife) { p.restarts, p.killed = 1, true }), false, ""},
 	} {
@@ -192,19 +213,28 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 }
 
 func TestAContainerWithoutItsImageFailsTheRelease(t *testing.T) {
-	for _, reason := range []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"} {
+	for _, reasons := range [][]string{{"ErrImagePull"}, {"ImagePullBackOff"}, {"InvalidImageName"}, {"ErrImageNeverPull"}, {"ImageInspectError"}, {"RegistryUnavailable"},
+		{"SignatureValidationFailed"}, {"ErrImagePull", "ImagePullBackOff"}} {
 		at := time.UnixMilli(int64(start * 1000))
 		d := Data{Metric: catalog.Metric{Signal: catalog.Health}}
-		d.New.All = podLife{name: "new-1", created: -40, first: 5, last: 290, crashing: [2]float64{0, 400}}.series()
-		d.Old.All = podLife{name: "old-1", created: -86400, first: -595, last: 290}.series()
-		for _, s := range d.New.All {
-			if s.Labels["reason"] == "CrashLoopBackOff" {
-				s.Labels["reason"] = reason
+		for _, s := range (podLife{name: "new-1", created: -40, first: 5, last: 290, crashing: [2]float64{0, 400}}).series() {
+			if s.Labels["reason"] != "CrashLoopBackOff" {
+				d.New.All = append(d.New.All, s)
+				continue
+			}
+			for i, reason := range reasons { // they alternate
+				one := samples.Series{Labels: maps.Clone(s.Labels)}
+				one.Labels["reason"] = reason
+				for k := i; k < len(s.Points); k += len(reasons) {
+					one.Points = append(one.Points, s.Points[k])
+				}
+				d.New.All = append(d.New.All, one)
 			}
 		}
+		d.Old.All = podLife{name: "old-1", created: -86400, first: -595, last: 290}.series()
 		o := compareMetric(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}, d)
 		if want := "containers do not run: new-1"; o.message != want {
-			t.Errorf("%s: the message is %q, want %q", reason, o.message, want)
+			t.Errorf("%s: the message is %q, want %q", reasons, o.message, want)
 		}
 	}
 }

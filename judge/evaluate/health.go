@@ -34,6 +34,7 @@ const (
 	restartsTotal  = "kube_pod_container_status_restarts_total"
 	oomEvents      = "container_oom_events_total"
 	lastTerminated = "kube_pod_container_status_last_terminated_reason"
+	waitingReason  = "kube_pod_container_status_waiting_reason"
 	oomKilled      = "OOMKilled"
 )
 
@@ -149,7 +150,7 @@ func some(pods map[string]bool) string {
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	deleted, merged := terminatingOf(series), mergeExporters(series, restartsKey)
-	restarts := restartsByContainer(merged)
+	restarts, waits := restartsByContainer(merged), waitsOf(merged)
 	for _, s := range merged {
 		pod, points := samples.Pod(s.Labels), s.Points
 		h.pods[pod] = true
@@ -171,6 +172,9 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			h.restarts += events
 			h.restartsOf[pod] += events
 			h.containers[container{pod, s.Labels["container"]}] += events
+			if n := len(after); n > 1 && waits.at(s, after[n-1]) && waits.at(s, after[n-2]) {
+				h.waiting[pod] = true
+			}
 		case oomEvents:
 			if increaseAfter(points, begin) > 0 {
 				h.killed[pod] = true
@@ -179,15 +183,16 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 			if s.Labels["reason"] != oomKilled || len(after) == 0 || after[len(after)-1].V != 1 {
 				continue
 			}
-			// A kill before the change is not caused by this release. If the container has restarted since, there was another one.
+			// A kill before the change is not caused by this release. If the container has restarted since, there was another
+			// one, unless the restart ended the back-off after the kill.
 			of := restarts[containerKey(s.Labels)]
-			until := pointsUntil(of.Points, after[len(after)-1].T)
-			if again := len(until) > 0 && b.restarts(of, until, from) > 0; again || !knownBefore(points, begin) {
-				h.killed[pod] = true
+			until, before := pointsUntil(of.Points, after[len(after)-1].T), pointsUntil(of.Points, begin)
+			ended := 0.0
+			if n := len(before); n > 0 && waits.at(of, before[n-1]) && !b.updatedInPlace(of, of.Points) {
+				ended = 1
 			}
-		case "kube_pod_container_status_waiting_reason":
-			if n := len(after); badWaiting[s.Labels["reason"]] && n > 1 && after[n-1].V == 1 && after[n-2].V == 1 {
-				h.waiting[pod] = true
+			if again := len(until) > 0 && b.restarts(of, until, from) > ended; again || !knownBefore(points, begin) {
+				h.killed[pod] = true
 			}
 		case "kube_pod_status_ready":
 			if s.Labels["condition"] == "true" {
@@ -197,6 +202,30 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 	}
 	return h
 }
+
+// waits has, by containerKey, the times of the samples in which a container does not run. kube-state-metrics shows a reason
+// only while it applies, so the last samples of its series may be old. All series of one scrape have the same time.
+type waits map[string]map[float64]bool
+
+func waitsOf(series []samples.Series) waits {
+	out := waits{}
+	for _, s := range series {
+		if s.Labels["__name__"] != waitingReason || !badWaiting[s.Labels["reason"]] {
+			continue
+		}
+		key := containerKey(s.Labels)
+		if out[key] == nil {
+			out[key] = map[float64]bool{}
+		}
+		for _, p := range s.Points {
+			out[key][p.T] = out[key][p.T] || p.V == 1
+		}
+	}
+	return out
+}
+
+// at reports whether the container of a series did not run at the time of a sample.
+func (w waits) at(s samples.Series, p samples.Point) bool { return w[containerKey(s.Labels)][p.T] }
 
 // readiness examines only pods that still have samples: a deleted pod is not unready.
 func (h sideHealth) readiness(pod string, points []samples.Point, from, now, step float64) {
