@@ -218,6 +218,8 @@ func TestWhichDeletionsOfProtectedObjectsAreDecided(t *testing.T) {
 		"always: a ControllerRevision with its DaemonSet":                          {always, "controllerrevisions", garbage, owner("apps/v1", "DaemonSet", true), false},
 		"always: a pod by a user":                                                  {always, "pods", alice, owner("apps/v1", "StatefulSet", true), true},
 		"always: a pod by a controller, without an account per controller":         {always, "pods", manager, owner("apps/v1", "StatefulSet", true), true},
+		"always: a pod with its ReplicationController":                             {always, "pods", garbage, owner("v1", "ReplicationController", true), false},
+		"always: a pod of a ConfigMap":                                             {always, "pods", garbage, owner("v1", "ConfigMap", true), true},
 		"always: a pod of a custom resource":                                       {always, "pods", garbage, owner("example.com/v1", "App", true), true},
 		"always: a pod without a controller":                                       {always, "pods", garbage, object{"metadata": object{"name": "web-1"}}, true},
 		"always: a PersistentVolumeClaim that is to be deleted with a StatefulSet": {always, "persistentvolumeclaims", garbage, owner("apps/v1", "StatefulSet", true), true},

@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -132,12 +133,14 @@ func FromObjects(objects []*v1alpha1.OpsConfigInfo) Settings {
 	return s
 }
 
-// Effective returns the effective objects, sorted by type: those of
+// Effective returns copies of the effective objects with defaults, sorted by type: those of
 // v1alpha1.SystemNamespace, and of several with the same type the oldest.
 func Effective(objects []*v1alpha1.OpsConfigInfo) []*v1alpha1.OpsConfigInfo {
 	var in []*v1alpha1.OpsConfigInfo
 	for _, c := range objects {
 		if c.Namespace == v1alpha1.SystemNamespace && c.DeletionTimestamp == nil {
+			c = c.DeepCopy()
+			c.SetDefaults(context.Background()) // the webhook was down when it was applied
 			in = append(in, c)
 		}
 	}

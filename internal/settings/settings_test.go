@@ -25,6 +25,8 @@ func TestShadowDisablesDenialsHoldsSelfHealingAndAutomaticRollbacks(t *testing.T
 		"disabled by default":            {nil, blocking},
 		"disabled":                       {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, false)}, blocking},
 		"enabled":                        {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, true)}, shadow},
+		"enabled, with spaces":           {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow+" ", true)}, shadow},
+		"disabled by an older one":       {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, false), object(v1alpha1.ConfigShadow+" ", true)}, blocking},
 		"enabled together with blocking": {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigBlocking, true), object(v1alpha1.ConfigAutomaticRollback, true), object(v1alpha1.ConfigShadow, true)}, shadow},
 	} {
 		t.Run(name, func(t *testing.T) {

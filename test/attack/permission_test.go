@@ -54,7 +54,20 @@ func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *t
 	} {
 		impersonation.ExpectPatch(t, tc.account, tc.want, f.namespace, "web", tc.patch, tc.subresources...)
 	}
+	// A mutating webhook may add labels and annotations to each update.
+	kubectl(t, "", "delete", "pod", "web", "-n", f.namespace, "--wait=false")
+	for patch, want := range map[string]string{
+		`{"metadata":{"labels":{"app":"other"}}}`:             "only the finalizer",
+		`{"metadata":{"labels":{"app":null}}}`:                "only the finalizer",
+		`{"metadata":{"labels":{"added":"a"}}}`:               "",
+		`{"metadata":{"annotations":{"added":"a"}}}`:          "",
+		`{"metadata":{"ownerReferences":[` + jobOwner + `]}}`: "only the finalizer",
+	} {
+		impersonation.ExpectPatch(t, controller, want, f.namespace, "web", patch)
+	}
 }
+
+const jobOwner = `{"apiVersion":"batch/v1","kind":"Job","name":"a","uid":"u"}`
 
 // A user who may write pods cannot remove a pod before its permissions are revoked. Otherwise
 // the next pod with its address would have them.

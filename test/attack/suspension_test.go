@@ -165,6 +165,12 @@ func TestTheReleaseOfAReplicaSetCannotBeChanged(t *testing.T) {
 	f.controllers(t)
 	annotate("argo", "", f.namespace, "replicaset/planted", version+"=b", attempt+"=2")
 	annotate("argo", denied, f.namespace, former, version+"=b", attempt+"=2")
+	// Argo Rollouts writes the anti-affinity of its strategies to existing ReplicaSets.
+	const affinity = `{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
+ {"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"a":"b"}}}]}}}}}}`
+	for set, want := range map[string]string{"replicaset/planted": "", former: "Change Deployment web instead"} {
+		impersonation.ExpectBy(t, "argo", want, "", "patch", "-n", f.namespace, set, "--type", "merge", "-p", affinity)
+	}
 	annotate("kruise", "", f.namespace, former, version+"=b", attempt+"=2")
 	for n, image := range []string{"other", "busybox"} {
 		kubectl(t, "", "set", "image", "-n", f.namespace, "deployment/web", "app="+image)
