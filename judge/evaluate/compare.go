@@ -30,10 +30,13 @@ type comparison struct {
 	ratio      float64
 	dispersion float64
 	reference  v1alpha1.Reference
-	// new and old counts that were compared.
-	newEvents, newAll, oldEvents, oldAll float64
-	blocks                               []sequential.Block
+	totals
+	// blocks are the counts without the cells that were left out. The other results follow from them.
+	blocks []sequential.Block
 }
+
+// totals are the counts of the new and the old pods.
+type totals struct{ newEvents, newAll, oldEvents, oldAll float64 }
 
 // pair returns a block for each cell and kind of request for which both new and old pods
 // have counts. share is the share of all new counts that are in these blocks.
@@ -88,8 +91,7 @@ func (s comparedCounts) compare(f frame, referenceBefore, proportion bool, direc
 
 // compareNow compares cell by cell with the old pods.
 func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
-	c := comparison{reference: v1alpha1.ReferenceOldPods}
-	c.add(blocks)
+	c := comparison{reference: v1alpha1.ReferenceOldPods, totals: totalsOfBlocks(blocks)}
 	// A disturbance of new and old pods together has a cause outside of the release, so its cells are
 	// left out. Only a comparison at the same time can recognize it.
 	leftOut, faulty := sequential.JointDisturbances(blocks)
@@ -141,7 +143,7 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 	c := comparison{reference: v1alpha1.ReferenceBefore}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, last)
 	c.blocks = sequential.Blocks(pools, 0, 0)
-	c.add(c.blocks)
+	c.totals = totalsOfBlocks(c.blocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, nil)...)
@@ -171,14 +173,19 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 	return c
 }
 
-// add adds up the counts of the blocks.
-func (c *comparison) add(blocks []sequential.Block) {
+func totalsOfBlocks(blocks []sequential.Block) (t totals) {
 	for _, b := range blocks {
-		c.newEvents += b.New
-		c.newAll += b.NewExposure
-		c.oldEvents += b.Old
-		c.oldAll += b.OldExposure
+		t.newEvents += b.New
+		t.newAll += b.NewExposure
+		t.oldEvents += b.Old
+		t.oldAll += b.OldExposure
 	}
+	return t
+}
+
+// rates returns events per request, or per unit of exposure.
+func (t totals) rates() (newRate, oldRate float64) {
+	return t.newEvents / math.Max(t.newAll, 1e-9), t.oldEvents / math.Max(t.oldAll, 1e-9)
 }
 
 // disperse estimates the dispersion between pods and over time.
@@ -258,8 +265,10 @@ func nearer(a, b float64) float64 {
 
 // matters reports whether the change is in a bad direction and at least the smallest one that matters.
 func (c comparison) matters(relative, absolute float64, direction v1alpha1.Direction) bool {
-	value, old, ratio := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9), c.ratio
-	if c.newEvents == 0 {
+	compared := totalsOfBlocks(c.blocks)
+	value, old := compared.rates()
+	ratio := c.ratio
+	if compared.newEvents == 0 {
 		ratio = 0
 	}
 	if ratio > 0 {

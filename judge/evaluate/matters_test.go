@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
 func TestTheSmallestChangeOfALevel(t *testing.T) {
@@ -80,5 +81,32 @@ func TestALatencyThatChangesInAnyDirection(t *testing.T) {
 		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
 			t.Errorf("times %g, %s: %s (%s), want %s", c.factor, c.direction, r.Verdict, r.Message, c.want)
 		}
+	}
+}
+
+// A joint disturbance has far more errors than all other cells, so it must not count for the size of the change.
+func TestAJointDisturbanceDoesNotMakeASmallChangeMatter(t *testing.T) {
+	d := world{}.ratio(0)
+	pod := func(name string, from, bad float64) (all, failed samples.Series) {
+		const requests, disturbed = 10000, 105
+		errors := func(at float64) float64 {
+			n := bad * (at - from) / 15
+			if at >= disturbed {
+				n += requests/2 - bad
+			}
+			return n
+		}
+		good := func(at float64) float64 { return requests*(at-from)/15 - errors(at) }
+		return seriesOf(map[string]string{"pod": name, "code": "200"}, from, 300, good),
+			seriesOf(map[string]string{"pod": name, "code": "500"}, from, 300, errors)
+	}
+	for _, name := range []string{"1", "2"} {
+		all, failed := pod("new-"+name, -30, 20)
+		d.New.All, d.New.Bad = append(d.New.All, all, failed), append(d.New.Bad, failed)
+		all, failed = pod("old-"+name, -600, 10)
+		d.Old.All, d.Old.Bad = append(d.Old.All, all, failed), append(d.Old.Bad, failed)
+	}
+	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("0.2 %% instead of 0.1 %%: %s (%s), want a pass", r.Verdict, r.Message)
 	}
 }

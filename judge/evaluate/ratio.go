@@ -204,7 +204,7 @@ func (d Data) renamed(newEvents, oldEvents counts) bool {
 // outcome turns a comparison of counts into evidence.
 func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
-	value, oldValue := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9)
+	value, oldValue := c.rates()
 	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
 	o.Reference = c.reference
 	o.Dispersion = number(c.dispersion)
