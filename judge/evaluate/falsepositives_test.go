@@ -132,12 +132,19 @@ func TestAChangeIsFoundWithinTheLooksOfTheDocumentation(t *testing.T) {
 
 func TestAFaultThatBeginsDuringTheAnalysisIsFound(t *testing.T) {
 	for _, c := range []struct {
-		load, at float64
-		look     time.Duration
-	}{{100, 165, 5 * time.Minute}, {20, 165, 5 * time.Minute}, {20, 1000, 30 * time.Minute}} {
-		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: c.load, share: 0.001, factor: 100, faultAt: c.at}
+		load, share, factor, at float64
+		look                    time.Duration
+	}{
+		{load: 100, share: 0.001, factor: 100, at: 165, look: 5 * time.Minute},
+		{load: 20, share: 0.001, factor: 100, at: 165, look: 5 * time.Minute},
+		{load: 20, share: 0.001, factor: 100, at: 1000, look: 30 * time.Minute},
+		{load: 5, share: 1e-5, factor: 3e4, at: 225, look: 5 * time.Minute},
+		{load: 5, share: 1e-5, factor: 1e5, at: 225, look: 5 * time.Minute},
+		{load: 5, share: 1e-5, factor: 3e4, at: 120, look: 5 * time.Minute},
+	} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: c.load, share: c.share, factor: c.factor, faultAt: c.at}
 		if r := looks(w.ratio(c.look), c.look, "0.1%"); r.Verdict != v1alpha1.VerdictFail {
-			t.Errorf("%g requests/s, after %g s: %s (%s), want a fail", c.load, c.at, r.Verdict, r.Message)
+			t.Errorf("%+v: %s (%s), want a fail", c, r.Verdict, r.Message)
 		}
 	}
 }

@@ -77,7 +77,9 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 // rate of the new pods is at most disturbanceFactor times theirs. Intervals with a disturbance of the new
 // pods alone are among them only if they are exceptional. If there are more, they are a fault that does
 // not exist all the time, and returned as onlyNew. Given the sum, which is fixed in the test, independent
-// events are rarely divided like this.
+// events are rarely divided like this. Events of both sides are compared only with intervals that have
+// some: events in bursts are no disturbance if there are many bursts. A fault that begins late may have no
+// events before, so events of the new pods are compared with all intervals.
 func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 	cells := map[int]Block{}
 	for _, b := range blocks {
@@ -86,24 +88,21 @@ func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 			cells[b.Cell] = Block{New: sum.New + b.New, NewExposure: sum.NewExposure + b.NewExposure, Old: sum.Old + b.Old, OldExposure: sum.OldExposure + b.OldExposure}
 		}
 	}
-	var events []float64
+	var all, withEvents []float64
 	for _, c := range cells {
+		all = append(all, c.New+c.Old)
 		if c.New+c.Old > 0 {
-			events = append(events, c.New+c.Old)
+			withEvents = append(withEvents, c.New+c.Old)
 		}
 	}
+	limit, limitOfNew := disturbanceLimit(withEvents), disturbanceLimit(all)
 	joint, onlyNew = map[int]bool{}, map[int]bool{}
-	if len(events) < 5 {
-		return joint, onlyNew
-	}
-	sort.Float64s(events)
-	limit := 10 + disturbanceFactor*events[len(events)/2]
 	for cell, c := range cells {
-		switch {
-		case c.New+c.Old <= limit:
-		case c.New/c.NewExposure > disturbanceFactor*c.Old/c.OldExposure:
-			onlyNew[cell] = true
-		default:
+		if c.New/c.NewExposure > disturbanceFactor*c.Old/c.OldExposure {
+			if c.New+c.Old > limitOfNew {
+				onlyNew[cell] = true
+			}
+		} else if c.New+c.Old > limit {
 			joint[cell] = true
 		}
 	}
@@ -112,6 +111,16 @@ func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 		clear(onlyNew)
 	}
 	return joint, onlyNew
+}
+
+// disturbanceLimit returns up to how many events of both sides an interval has no disturbance, given the events of
+// the intervals that it is compared with.
+func disturbanceLimit(events []float64) float64 {
+	if len(events) < 5 {
+		return math.Inf(1)
+	}
+	sort.Float64s(events)
+	return 10 + disturbanceFactor*events[len(events)/2]
 }
 
 // disturbanceFactor is how many times as many events as usual a disturbance has at least.

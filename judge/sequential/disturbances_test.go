@@ -38,21 +38,25 @@ func TestADisturbanceIsAnIntervalFarAboveTheOthers(t *testing.T) {
 }
 
 func TestADisturbanceOfBothSidesIsJoint(t *testing.T) {
-	both, high := Block{New: 120, Old: 150}, Block{New: 300, Old: 2}
+	few, both, high := Block{New: 1, Old: 2}, Block{New: 120, Old: 150}, Block{New: 300, Old: 2}
 	for name, c := range map[string]struct {
-		// last are the last of 20 intervals. The others have few events.
+		// last are the last of 20 intervals, others the others.
+		others         Block
 		last           []Block
 		joint, onlyNew []int
 	}{
-		"none":                               {nil, nil, nil},
-		"both sides, in many intervals":      {slices.Repeat([]Block{both}, 6), []int{14, 15, 16, 17, 18, 19}, nil},
-		"only old pods":                      {slices.Repeat([]Block{{Old: 300}}, 4), []int{16, 17, 18, 19}, nil},
-		"only new pods, in two intervals":    {slices.Repeat([]Block{high}, 2), []int{18, 19}, nil},
-		"only new pods, in three intervals":  {slices.Repeat([]Block{high}, 3), nil, []int{17, 18, 19}},
-		"only new pods, in nine intervals":   {slices.Repeat([]Block{high}, 9), nil, []int{11, 12, 13, 14, 15, 16, 17, 18, 19}},
-		"both sides, during one of new pods": {[]Block{high, high, both, high, both, high}, []int{16, 18}, []int{14, 15, 17, 19}},
+		"none":                               {few, nil, nil, nil},
+		"both sides, in many intervals":      {few, slices.Repeat([]Block{both}, 6), []int{14, 15, 16, 17, 18, 19}, nil},
+		"only old pods":                      {few, slices.Repeat([]Block{{Old: 300}}, 4), []int{16, 17, 18, 19}, nil},
+		"only new pods, in two intervals":    {few, slices.Repeat([]Block{high}, 2), []int{18, 19}, nil},
+		"only new pods, in three intervals":  {few, slices.Repeat([]Block{high}, 3), nil, []int{17, 18, 19}},
+		"only new pods, in nine intervals":   {few, slices.Repeat([]Block{high}, 9), nil, []int{11, 12, 13, 14, 15, 16, 17, 18, 19}},
+		"both sides, during one of new pods": {few, []Block{high, high, both, high, both, high}, []int{16, 18}, []int{14, 15, 17, 19}},
+		"both sides, others without events":  {Block{}, slices.Repeat([]Block{both}, 6), nil, nil},
+		"new pods, others without events":    {Block{}, slices.Repeat([]Block{high}, 6), nil, []int{14, 15, 16, 17, 18, 19}},
+		"new pods, in four with events":      {Block{}, slices.Repeat([]Block{high}, 4), nil, []int{16, 17, 18, 19}},
 	} {
-		blocks := append(slices.Repeat([]Block{{New: 1, Old: 2}}, 20-len(c.last)), c.last...)
+		blocks := append(slices.Repeat([]Block{c.others}, 20-len(c.last)), c.last...)
 		for i := range blocks {
 			blocks[i].NewExposure, blocks[i].OldExposure, blocks[i].Cell = 2000, 3000, i
 		}
