@@ -84,6 +84,9 @@ func Decide(f Input) Decision {
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForFinalizer}
 	case !f.ApplicationsKnown:
 		return Decision{Action: ReadApplications, Reason: podmeta.ReasonRegistering}
+	case f.OtherIPs:
+		// Also if the pod may begin no attempt: another pod may have such an address.
+		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
 	}
 	var apply, poll string
 	granted := 0
@@ -118,8 +121,6 @@ func prepareApply(f Input, set string) Decision {
 	switch {
 	case !f.Prepared:
 		return Decision{Action: Prepare, Reason: podmeta.ReasonRegistering}
-	case f.OtherIPs:
-		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
 	case (retried || f.Breaker.Exists) && !f.BreakerAcquired:
 		// The first attempt does not need the breaker, because a repeated request returns
 		// the same application.

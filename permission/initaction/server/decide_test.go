@@ -35,6 +35,7 @@ func withOutcome(o podbreaker.State) func(*Input) {
 
 func TestDecide(t *testing.T) {
 	prepared := func(f *Input) { f.Prepared = true }
+	otherIPs := func(f *Input) { f.OtherIPs = true }
 	admitted := func(f *Input) { f.BreakerAcquired = true }
 	for name, tc := range map[string]struct {
 		change []func(*Input)
@@ -50,8 +51,14 @@ func TestDecide(t *testing.T) {
 			Decision{ReadApplications, "", time.Time{}, podmeta.ReasonRegistering}},
 		"preparations run before permissions": {nil,
 			Decision{Prepare, "", time.Time{}, podmeta.ReasonRegistering}},
-		"grants of the previous sandbox are revoked first": {[]func(*Input){prepared, func(f *Input) { f.OtherIPs = true }},
+		"grants of the previous sandbox are revoked before the preparations": {[]func(*Input){otherIPs},
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
+		"grants of the previous sandbox are revoked while the breaker is open": {[]func(*Input){otherIPs, apps("", api.Denied), bothCounted, withOutcome(podbreaker.OpenDenied)},
+			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
+		"grants of the previous sandbox are revoked before a denial is counted": {[]func(*Input){otherIPs, apps(api.Granted, api.Denied)},
+			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
+		"a pod that is being deleted, with grants of a previous sandbox": {[]func(*Input){otherIPs, func(f *Input) { f.DeletedOrCompleted = true }},
+			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
 		"the first attempt does not acquire the breaker": {[]func(*Input){prepared},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
 		"all sets are requested before one is polled": {[]func(*Input){prepared, apps(api.Requested)},

@@ -377,6 +377,38 @@ func TestANewSandboxRevokesTheGrantsOfThePreviousOne(t *testing.T) {
 	}
 }
 
+// Another pod may get the former address, whether the pod in its new sandbox may request permissions or not.
+func TestTheGrantsOfThePreviousSandboxAreRevokedAlthoughTheNewOneCanRequestNone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		preparations []Preparation
+		decide       api.State
+		want         protocol.State
+	}{
+		"the CMDB is down":                 {[]Preparation{&failingPreparation{failures: math.MaxInt}}, api.Granted, protocol.Failed},
+		"denied until the breaker is open": {nil, api.Denied, protocol.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newPod(nil), tc.preparations...)
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return tc.decide, nil }
+			for range w.settings.Breaker.Threshold {
+				if _, a := w.authorize("pod", orders); a.State != tc.want {
+					t.Fatalf("%+v, want %s", a, tc.want)
+				}
+			}
+			former := api.ApplicationRequest{Cluster: "default", PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}
+			w.centre.mu.Lock()
+			w.centre.apps["former"] = &api.Application{ID: "former", ApplicationRequest: former, State: api.Granted, Attempt: 1}
+			w.centre.mu.Unlock()
+			w.authorizeAsync(t.Context())
+			w.await("the grants of the previous sandbox are revoked", func() bool {
+				w.centre.mu.Lock()
+				defer w.centre.mu.Unlock()
+				return len(w.centre.revoked) == 1 && w.centre.apps["former"].State == api.Revoking
+			})
+		})
+	}
+}
+
 // The pod gets another address and then the first one again. The grants to the
 // first address were revoked, so they are requested again.
 func TestAnAddressThatReturnsToItsPodIsRequestedAgain(t *testing.T) {
