@@ -74,27 +74,27 @@ func TestAnAddressWithTooManyUnauthenticatedRequestsIsLimited(t *testing.T) {
 	}
 }
 
-func TestConcurrentUnauthenticatedRequestsAboveTheLimitCount(t *testing.T) {
+func TestConcurrentRequestsAboveTheLimitCount(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	l := New(func() float64 { return 60 }, clock)
 	for range 60 + 30 {
-		l.RecordUnauthenticated("10.0.0.1")
+		l.Record("10.0.0.1")
 	}
 	if wait := l.RetryAfter("10.0.0.1"); wait != 31*time.Second {
 		t.Errorf("limited for %s, want 31s", wait)
 	}
-	clock.SetTime(clock.Now().Add(addressTTL + time.Second))
+	clock.SetTime(clock.Now().Add(keyTTL + time.Second))
 	if wait := l.RetryAfter("10.0.0.1"); wait != 0 {
-		t.Errorf("limited for %s after addressTTL", wait)
+		t.Errorf("limited for %s after keyTTL", wait)
 	}
 }
 
-func TestTheNumberOfCachedAddressesIsBounded(t *testing.T) {
+func TestTheNumberOfCachedKeysIsBounded(t *testing.T) {
 	l := New(func() float64 { return 1 }, clocktest.NewFakePassiveClock(time.Unix(1<<30, 0)))
-	for n := range maxAddresses + 1 {
-		l.RecordUnauthenticated(fmt.Sprint(n))
+	for n := range maxKeys + 1 {
+		l.Record(fmt.Sprint(n))
 	}
-	if l.RetryAfter("0") != 0 || l.RetryAfter("1") == 0 || len(l.limiters.Keys()) != maxAddresses {
-		t.Errorf("%d addresses are cached", len(l.limiters.Keys()))
+	if l.RetryAfter("0") != 0 || l.RetryAfter("1") == 0 || len(l.limiters.Keys()) != maxKeys {
+		t.Errorf("%d keys are cached", len(l.limiters.Keys()))
 	}
 }

@@ -38,6 +38,9 @@ const (
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
+	// maxUnauthenticated limits the open connections without a valid token, each of which needs about 40 KiB of the
+	// memory. Many pods may start at once.
+	maxUnauthenticated = 1000
 	// requestTimeout limits the request for the UID of the cluster.
 	requestTimeout = 10 * time.Second
 )
@@ -98,7 +101,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 	}
 	config := servingcert.ServerConfig(certFile, keyFile)
 	servingcert.ObserveExpiry(metrics.Meter(), name, config)
-	return process.Program{Handler: handler, TLS: config, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	return process.Program{Handler: handler, TLS: config, MaxUnauthenticated: maxUnauthenticated, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.

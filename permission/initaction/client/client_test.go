@@ -62,14 +62,16 @@ func respond(states ...protocol.State) func(int64, http.ResponseWriter) {
 }
 
 func TestTheExitCodeFollowsTheDecisionOfTheServer(t *testing.T) {
-	rejects := func(call int64, w http.ResponseWriter) {
-		if call == 1 {
-			w.WriteHeader(http.StatusForbidden)
-			// The state in the body of an error response is ignored.
-			_, _ = io.WriteString(w, `{"state":"Granted"}`)
-			return
+	rejects := func(status int) func(int64, http.ResponseWriter) {
+		return func(call int64, w http.ResponseWriter) {
+			if call == 1 {
+				w.WriteHeader(status)
+				// The state in the body of an error response is ignored.
+				_, _ = io.WriteString(w, `{"state":"Granted"}`)
+				return
+			}
+			respond(protocol.Granted)(call, w)
 		}
-		respond(protocol.Granted)(call, w)
 	}
 	for name, tc := range map[string]struct {
 		script func(int64, http.ResponseWriter)
@@ -80,7 +82,8 @@ func TestTheExitCodeFollowsTheDecisionOfTheServer(t *testing.T) {
 		"denied at once":         {respond(protocol.Denied), protocol.ExitDenied, 1},
 		"failed, then granted":   {respond(protocol.Failed, protocol.Failed, protocol.Granted), protocol.ExitGranted, 3},
 		"waiting, then granted":  {respond(protocol.Waiting, protocol.Granted), protocol.ExitGranted, 2},
-		"rejected, then granted": {rejects, protocol.ExitGranted, 2},
+		"rejected, then granted": {rejects(http.StatusForbidden), protocol.ExitGranted, 2},
+		"too many, then granted": {rejects(http.StatusTooManyRequests), protocol.ExitGranted, 2},
 		"aborted, then granted":  {abortFirst, protocol.ExitGranted, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

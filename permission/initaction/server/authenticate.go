@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/internal/auth"
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
@@ -31,7 +33,7 @@ type podIdentity struct {
 // authenticatePod returns the pod to which the request's token is bound. The API
 // server rejects tokens of deleted pods.
 func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
-	owner, err := authenticate(c, s.tokens)
+	owner, err := s.authenticate(c)
 	if err != nil {
 		return podIdentity{}, err
 	}
@@ -47,18 +49,30 @@ func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
 // cached, because their pod may be deleted.
 const rejectedTokenTTL = 5 * time.Second
 
+// requestsPerMinuteOfAToken is how many requests a token may send per minute to this replica, because each may cost the
+// API server a TokenReview and a read of the pod. The client sends about ten in the first minute, and then about five.
+const requestsPerMinuteOfAToken = 60
+
 // authenticate returns the user of the request's token.
-func authenticate(c echo.Context, tokens *auth.Tokens) (authenticationv1.UserInfo, error) {
+func (s *server) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
 	var none authenticationv1.UserInfo
 	token := auth.BearerToken(c.Request())
 	if token == "" {
 		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the request has no header Authorization: Bearer <token>")
 	}
+	hash := sha256.Sum256([]byte(token))
+	if err := s.tokenLimit.Check(c, string(hash[:]), "this token sent too many requests; retry later"); err != nil {
+		return none, err
+	}
+	s.tokenLimit.Record(string(hash[:]))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), apiServerTimeout)
 	defer cancel()
-	u, err := tokens.User(ctx, token)
+	u, err := s.tokens.User(ctx, token)
 	if errors.Is(err, auth.ErrTokenRejected) {
 		return none, problemf(http.StatusUnauthorized, "Unauthorized", "%s; its audience must be %s", auth.ErrTokenRejected, protocol.TokenAudience)
+	} else if err != nil {
+		return none, err
 	}
-	return u, err
+	connlimit.Authenticated(c.Request().Context())
+	return u, nil
 }

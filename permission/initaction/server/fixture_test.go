@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
@@ -45,6 +46,10 @@ type fastClock struct {
 }
 
 const speedup = 1000
+
+// maxConnections is the maximum number of connections of a fixture without an authenticated request. A test opens no
+// more at once.
+const maxConnections = 1000
 
 func (h fastClock) Now() time.Time { return h.start.Add(time.Since(h.start) * speedup) }
 
@@ -337,7 +342,9 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, preparation
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
 	})
-	server := httptest.NewServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	connlimit.New(maxConnections).Apply(server.Config)
+	server.Start()
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	return w
@@ -351,6 +358,16 @@ func (w *fixture) reviewToken(a clienttesting.Action) (bool, runtime.Object, err
 	}
 	r.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: user, Audiences: r.Spec.Audiences}
 	return true, r, nil
+}
+
+// requests returns the number of requests to the API server for a resource; empty means all.
+func (w *fixture) requests(resource string) (n int) {
+	for _, a := range w.kube.Actions() {
+		if resource == "" || a.GetResource().Resource == resource {
+			n++
+		}
+	}
+	return n
 }
 
 // updatePod updates the pod in the cache of the server.

@@ -85,12 +85,15 @@ type server struct {
 	// A token for the API server is rejected, so that clients do not send one: who reads it,
 	// here or on the network, could use it at the API server.
 	tokens *auth.Tokens
+	// tokenLimit limits the requests of a token, by its hash.
+	tokenLimit *authlimit.Limiter
 }
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
 	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), announcements: &announcementGuard{kube: o.Kube, clock: o.Clock}, calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
-		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
+		tokens:     auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}),
+		tokenLimit: authlimit.New(func() float64 { return requestsPerMinuteOfAToken }, o.Clock)}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
 	limit := authlimit.New(func() float64 { return o.Settings().UnauthenticatedRequestsPerMinute }, o.Clock)

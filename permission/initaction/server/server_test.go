@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -532,14 +535,7 @@ func TestAuthorizedUsersCanReadTheStatusOfAPod(t *testing.T) {
 func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
 	w.settings.UnauthenticatedRequestsPerMinute = 40
-	reviews := func() (n int) {
-		for _, a := range w.kube.Actions() {
-			if a.GetResource().Resource == "tokenreviews" {
-				n++
-			}
-		}
-		return n
-	}
+	reviews := func() int { return w.requests("tokenreviews") }
 	for range 10 {
 		if status, _ := w.authorize("made-up", orders); status != http.StatusUnauthorized {
 			t.Fatalf("an invalid token: status %d", status)
@@ -555,5 +551,50 @@ func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 	}
 	if status, _ := w.authorize("made-up-too", orders); status != http.StatusTooManyRequests || reviews() != 31 {
 		t.Errorf("status %d after %d reviews", status, reviews())
+	}
+}
+
+// A pod without permission sets may have a valid token. Each of its requests costs the API server a TokenReview and a
+// read of the pod.
+func TestATokenWithTooManyRequestsIsLimited(t *testing.T) {
+	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
+	for range requestsPerMinuteOfAToken {
+		if status, _ := w.authorize("another-pod", orders); status != http.StatusForbidden {
+			t.Fatalf("status %d, want 403", status)
+		}
+	}
+	before := w.requests("")
+	if status, a := w.authorize("another-pod", orders); status != http.StatusTooManyRequests || w.requests("") != before {
+		t.Errorf("above the limit: status %d, %+v after %d requests to the API server", status, a, w.requests("")-before)
+	}
+	if status, _ := w.send(t.Context(), http.MethodGet, "/v1/pods/default/web", "another-pod", ""); status != http.StatusTooManyRequests {
+		t.Errorf("a request for the status above the limit: status %d", status)
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("another token of the address: %+v", a)
+	}
+}
+
+// Strangers open connections that send nothing while a pod waits for its permission.
+func TestTheConnectionOfAWaitingPodIsAuthenticated(t *testing.T) {
+	w := newFixtureAt(t, clock.RealClock{}, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonPermissionApplying)
+	var oldest net.Conn
+	for range maxConnections + 1 {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		oldest = cmp.Or(oldest, c)
+	}
+	if _, err := io.Copy(io.Discard, oldest); err != nil { // until the server closes it
+		t.Fatal(err)
+	}
+	w.centre.set(api.Granted)
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+		t.Errorf("%+v", a)
 	}
 }

@@ -88,7 +88,7 @@ func (s *server) reset(c echo.Context) error {
 
 // authorizedPod returns the pod if RBAC allows the user the verb.
 func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authenticationv1.UserInfo, error) {
-	user, err := authenticate(c, s.tokens)
+	user, err := s.authenticate(c)
 	if err != nil {
 		return nil, user, err
 	}
