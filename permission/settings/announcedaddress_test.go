@@ -46,7 +46,7 @@ func TestTheAnnouncedAddressNeedsAnAnnotationAndItsWriter(t *testing.T) {
 	}
 }
 
-// The invalid ConfigMap may have been meant to switch them off.
+// The invalid ConfigMap, or its deletion, may have been meant to switch them off.
 func TestAnInvalidConfigMapSwitchesAnnouncedAddressesOff(t *testing.T) {
 	s := NewStore()
 	on := map[string]string{KeyAnnouncedAddressAnnotation: annotation, KeyAnnouncedAddressWriter: writer}
@@ -64,5 +64,10 @@ func TestAnInvalidConfigMapSwitchesAnnouncedAddressesOff(t *testing.T) {
 		if got := s.Get().AnnouncedAddress; got != step.want {
 			t.Errorf("%s: %+v, want %+v", step.name, got, step.want)
 		}
+	}
+	s.Update(t.Context(), configMap(on))
+	s.Update(t.Context(), nil)
+	if got := s.Get().AnnouncedAddress; got != (AnnouncedAddress{}) {
+		t.Errorf("after the deletion of the ConfigMap: %+v, want none", got)
 	}
 }

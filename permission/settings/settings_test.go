@@ -120,9 +120,21 @@ func TestInvalidSettingsDoNotReplaceValidOnes(t *testing.T) {
 	if got := s.Get().Cluster; got != "shop" {
 		t.Errorf("cluster %s", got)
 	}
-	s.Update(t.Context(), nil)
-	if got := s.Get().Cluster; got != Default().Cluster {
-		t.Errorf("cluster %s after the deletion of the ConfigMap", got)
+}
+
+// kubectl replace --force deletes and creates it. The default cluster may be the name of another one.
+func TestTheDeletionOfTheConfigMapKeepsTheSettings(t *testing.T) {
+	for name, deleted := range map[string]*corev1.ConfigMap{"a watcher of ConfigMaps": {}, "an informer": nil} {
+		s := NewStore()
+		s.Update(t.Context(), configMap(map[string]string{KeyCluster: "shop"}))
+		s.Update(t.Context(), deleted)
+		if got := s.Get().Cluster; got != "shop" {
+			t.Errorf("%s: cluster %s after the deletion, want shop", name, got)
+		}
+		s.Update(t.Context(), configMap(map[string]string{KeyCluster: "shop-2"}))
+		if got := s.Get().Cluster; got != "shop-2" {
+			t.Errorf("%s: cluster %s after it is created again, want shop-2", name, got)
+		}
 	}
 }
 

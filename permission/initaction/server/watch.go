@@ -34,6 +34,8 @@ type Watch struct {
 	// Trust has the certificates that the client of the centre trusts.
 	Trust     *servingcert.Bundle
 	factories []informers.SharedInformerFactory
+	// handled report whether the handlers received the first lists.
+	handled []cache.InformerSynced
 }
 
 // NewWatch returns a Watch of the cluster. namespace is the system namespace;
@@ -69,7 +71,7 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 		},
 		records.Core().V1().ConfigMaps().Informer(): func(any) { w.Notifier.NotifyAll() },
 		config.Core().V1().ConfigMaps().Informer(): func(obj any) {
-			cm, _ := obj.(*corev1.ConfigMap) // nil after its deletion: the defaults apply
+			cm, _ := obj.(*corev1.ConfigMap) // nil after its deletion
 			w.Settings.Update(ctx, cm)
 			w.Notifier.NotifyAll()
 		},
@@ -84,7 +86,7 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 
 func (w *Watch) addHandlers(all map[cache.SharedIndexInformer]func(any)) error {
 	for informer, handler := range all {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: handler, UpdateFunc: func(_, obj any) { handler(obj) },
 			DeleteFunc: func(obj any) {
 				if p, ok := obj.(*corev1.Pod); ok {
@@ -93,24 +95,23 @@ func (w *Watch) addHandlers(all map[cache.SharedIndexInformer]func(any)) error {
 				}
 				handler(nil)
 			},
-		}); err != nil {
+		})
+		if err != nil {
 			return fmt.Errorf("add an event handler: %w", err)
 		}
+		w.handled = append(w.handled, registration.HasSynced)
 	}
 	return nil
 }
 
-// Start starts the informers and returns when their caches are synced.
+// Start starts the informers and returns when their caches are synced and their handlers have
+// received them: Settings are those of the ConfigMap then.
 func (w *Watch) Start(ctx context.Context) error {
 	for _, f := range w.factories {
 		f.Start(ctx.Done())
 	}
-	for _, f := range w.factories {
-		for kind, ok := range f.WaitForCacheSync(ctx.Done()) {
-			if !ok {
-				return fmt.Errorf("sync the cache of %s: %w", kind, context.Cause(ctx))
-			}
-		}
+	if !cache.WaitForCacheSync(ctx.Done(), w.handled...) {
+		return fmt.Errorf("sync the caches: %w", context.Cause(ctx))
 	}
 	return nil
 }
