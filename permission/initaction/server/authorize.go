@@ -27,6 +27,8 @@ const (
 	maxCallDuration = 10 * time.Minute
 	// reasonReplaced is the reason of the answer to a call that a later one replaced.
 	reasonReplaced = "Replaced"
+	// reasonPodNotFound is the reason of a problem: the API server does not have the pod.
+	reasonPodNotFound = "PodNotFound"
 	// heartbeatInterval is the time between two line feeds in a response.
 	heartbeatInterval = 10 * time.Second
 	// addressTimeout is how long the kubelet may take to report the IP address of a
@@ -144,7 +146,7 @@ func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error
 	defer cancel()
 	pod, err := s.Kube.CoreV1().Pods(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) || (err == nil && pod.UID != id.uid) {
-		return nil, problemf(http.StatusForbidden, "PodNotFound", "pod %s with UID %s does not exist", id, id.uid)
+		return nil, problemf(http.StatusForbidden, reasonPodNotFound, "pod %s with UID %s does not exist", id, id.uid)
 	} else if err != nil {
 		return nil, fmt.Errorf("read pod %s: %w", id, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"knative.dev/pkg/logging"
 
@@ -168,9 +169,17 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 
 // refresh reads the pod and its breaker entry from the caches. A pod that was read from the API
 // server stays until the cache has a newer one: the cached address may be that of the previous
-// sandbox.
+// sandbox. A pod that the cache does not have is read from the API server.
 func (c *call) refresh(ctx context.Context) {
-	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
+	gone := false
+	p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name)
+	if err != nil || p.UID != c.pod.UID {
+		// The pod is gone, or the cache does not have it yet.
+		p, err = c.getPod(ctx, podIdentity{types.NamespacedName{Namespace: c.pod.Namespace, Name: c.pod.Name}, c.pod.UID})
+		var rejected *problem
+		gone = errors.As(err, &rejected) && rejected.reason == reasonPodNotFound
+	}
+	if err == nil && !isOlder(p, c.pod) {
 		c.pod = p
 	}
 	ips := c.currentIPs(ctx, c.pod, c.source)
@@ -179,7 +188,7 @@ func (c *call) refresh(ctx context.Context) {
 		// about the previous ones.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
-	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
+	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, gone || isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
 		c.input.Breaker, c.lastDecision = *c.lastDecision, nil
 		return

@@ -40,7 +40,7 @@ const (
 
 // Input is the input of Decide.
 type Input struct {
-	// DeletedOrCompleted: the pod is being deleted, or its phase is Succeeded or Failed.
+	// DeletedOrCompleted: the pod is being deleted or does not exist, or its phase is Succeeded or Failed.
 	DeletedOrCompleted bool
 	// IPs are the pod's addresses.
 	IPs []string

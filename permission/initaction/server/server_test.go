@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktest "k8s.io/utils/clock/testing"
 
@@ -457,6 +459,60 @@ func TestAPodThatIsDeletedWhileItWaitsIsNotGranted(t *testing.T) {
 	w.updatePod(newPod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }))
 	if a := waitForAnswer(t, answers); a.Reason != podmeta.ReasonPodTerminating {
 		t.Errorf("%+v", a)
+	}
+}
+
+// The pod was deleted with force, and the connection of its container stays open.
+func TestTheCallOfAPodThatIsGoneEnds(t *testing.T) {
+	for name, successor := range map[string]*corev1.Pod{
+		"no pod has its name":      nil,
+		"another pod has its name": newPod(func(p *corev1.Pod) { p.UID = "successor" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixtureAt(t, clock.RealClock{}, newPod(nil))
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+			answers := w.authorizeAsync(t.Context())
+			w.waitForReason(podmeta.ReasonPermissionApplying)
+			pods := corev1.SchemeGroupVersion.WithResource("pods")
+			if err := w.kube.Tracker().Delete(pods, "default", "web"); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.pods.Delete(newPod(nil))
+			if successor != nil {
+				if err := w.kube.Tracker().Add(successor); err != nil {
+					t.Fatal(err)
+				}
+				w.updatePod(successor)
+			}
+			w.hub.Notify("uid")
+			if a := waitForAnswer(t, answers); a.Reason != podmeta.ReasonPodTerminating {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+// The watch may be late, or the API server unreachable.
+func TestTheCallOfAPodThatIsOnlyMissingInTheCacheContinues(t *testing.T) {
+	for name, broken := range map[string]bool{"the API server has the pod": false, "the API server is unreachable": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixtureAt(t, clock.RealClock{}, newPod(nil))
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+			answers := w.authorizeAsync(t.Context())
+			w.waitForReason(podmeta.ReasonPermissionApplying)
+			reads := make(chan struct{}, 100)
+			w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				reads <- struct{}{}
+				return broken, nil, errUnreachable
+			})
+			_ = w.pods.Delete(newPod(nil))
+			w.hub.Notify("uid")
+			w.await("the pod is read", func() bool { return len(reads) > 0 })
+			w.centre.set(api.Granted)
+			if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+				t.Errorf("%+v", a)
+			}
+		})
 	}
 }
 
