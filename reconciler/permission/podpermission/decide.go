@@ -1,6 +1,7 @@
 package podpermission
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,8 +92,8 @@ func allTerminated(p *corev1.Pod) bool {
 			return false
 		}
 	}
-	for _, c := range p.Status.InitContainerStatuses {
-		if c.State.Running != nil { // a sidecar
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses) {
+		if c.State.Running != nil { // a sidecar, or a container of kubectl debug
 			return false
 		}
 	}
@@ -105,11 +106,9 @@ func endTime(p *corev1.Pod) time.Time {
 	if p.DeletionTimestamp != nil {
 		last = p.DeletionTimestamp.Time
 	}
-	for _, all := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
-		for _, c := range all {
-			if t := c.State.Terminated; t != nil && t.FinishedAt.After(last) {
-				last = t.FinishedAt.Time
-			}
+	for _, c := range slices.Concat(p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
 		}
 	}
 	return last

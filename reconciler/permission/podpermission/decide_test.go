@@ -55,6 +55,9 @@ func statuses(all ...corev1.ContainerStatus) func(*corev1.Pod) {
 
 func TestDecide(t *testing.T) {
 	sidecar := func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{running("sidecar")} }
+	debugger := func(state corev1.ContainerStatus) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{state} }
+	}
 	twoContainers := func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy"}) }
 	unscheduled := func(p *corev1.Pod) { p.Spec.NodeName = ""; p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
 	for name, tc := range map[string]struct {
@@ -76,6 +79,8 @@ func TestDecide(t *testing.T) {
 		"a draining pod beyond its grace period":                  {pod: pod(deleted), after: time.Hour, want: Wait},
 		"a terminating pod whose containers ended":                {pod: pod(deleted, statuses(terminated("app", 2*time.Second))), want: Revoke, ended: 2 * time.Second},
 		"a terminating pod with a running sidecar":                {pod: pod(deleted, statuses(terminated("app", 0)), sidecar), want: Wait},
+		"a terminating pod with a running ephemeral container":    {pod: pod(deleted, statuses(terminated("app", 0)), debugger(running("debugger"))), want: Wait},
+		"a terminating pod whose ephemeral container ended last":  {pod: pod(deleted, statuses(terminated("app", 0)), debugger(terminated("debugger", time.Second))), want: Revoke, ended: time.Second},
 		"a terminating pod, one of two containers ended":          {pod: pod(deleted, twoContainers, statuses(terminated("app", 0), running("proxy"))), want: Wait},
 		"a terminating pod, the other container ended":            {pod: pod(deleted, twoContainers, statuses(running("app"), terminated("proxy", 0))), want: Wait},
 		"a terminating pod, one of two containers has no status":  {pod: pod(deleted, twoContainers, statuses(terminated("app", 0))), want: Wait},

@@ -52,6 +52,7 @@ func trimPod(obj any) (any, error) {
 		trimmed.Spec.Containers = make([]corev1.Container, len(p.Spec.Containers))
 		trimmed.Status.ContainerStatuses = trimStates(p.Status.ContainerStatuses)
 		trimmed.Status.InitContainerStatuses = trimStates(p.Status.InitContainerStatuses)
+		trimmed.Status.EphemeralContainerStatuses = trimStates(p.Status.EphemeralContainerStatuses)
 	}
 	return trimmed, nil
 }
