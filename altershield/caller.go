@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -169,7 +170,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 }
 
 // Decode parses the envelope of an answer, and decodes the domain of a success into domain,
-// unless that is nil. The error is a *ResultError or a *CallError.
+// a pointer, unless that is nil. The error is a *ResultError or a *CallError; domain is unchanged then.
 func Decode(action string, answer []byte, domain any) error {
 	malformed := func(err error) error {
 		return &CallError{Action: action, Kind: KindMalformed, Status: http.StatusOK, MaybeReceived: true, Err: err}
@@ -197,8 +198,11 @@ func Decode(action string, answer []byte, domain any) error {
 	if domain == nil || len(e.Domain) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(e.Domain, domain); err != nil {
+	// A malformed domain leaves no values for the next attempt.
+	decoded := reflect.New(reflect.TypeOf(domain).Elem())
+	if err := json.Unmarshal(e.Domain, decoded.Interface()); err != nil {
 		return malformed(fmt.Errorf("parse domain %q: %w", text.Truncate(string(e.Domain), 128), err))
 	}
+	reflect.ValueOf(domain).Elem().Set(decoded.Elem())
 	return nil
 }

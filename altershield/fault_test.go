@@ -194,6 +194,23 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 	}
 }
 
+func TestAnAnswerHasNothingOfAnEarlierMalformedOne(t *testing.T) {
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		domain := `{}`
+		if sent++; sent == 1 {
+			domain = `{"finished":true,"verdict":"pass","url":1}`
+		}
+		_, _ = w.Write([]byte(`{"success":true,"resultCode":"000","domain":` + domain + `}`))
+	}))
+	defer server.Close()
+	c := New(Config{BaseURL: server.URL}, WithPause(time.Millisecond))
+	defer c.Close()
+	if got, err := c.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: "n"}); err != nil || got != (RetrieveAnswer{}) || sent != 2 {
+		t.Errorf("%+v, %v after %d attempts, want an empty answer after 2", got, err, sent)
+	}
+}
+
 func TestTheServersMessageInAnErrorIsBounded(t *testing.T) {
 	err := Decode("a", []byte(`{"success":false,"resultCode":"103","msg":"`+strings.Repeat("变", 1000)+`"}`), nil)
 	var result *ResultError
