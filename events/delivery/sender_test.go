@@ -101,7 +101,7 @@ func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 // The in-memory Broker answers when the functions have answered.
 func TestVerdictsDoNotQueueBehindChangesOfReleases(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, SendTimeout: time.Second}, to(b.URL))
+	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
 	b.block()
 	t.Cleanup(b.unblock)
