@@ -249,6 +249,14 @@ func TestOnlyMatchingPodsMayRequestASet(t *testing.T) {
 	}
 }
 
+// RFC 9110: the scheme of Authorization is case-insensitive.
+func TestTheSchemeOfATokenMayBeInLowerCase(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
+	if status, problem := w.do("", "GET", "/v1/providers", nil, nil, "Authorization", "bearer "+ownerToken); status != http.StatusOK {
+		t.Errorf("%d %+v", status, problem)
+	}
+}
+
 func TestAnAuthorizationErrorNamesTheUserAndTheRequirement(t *testing.T) {
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")

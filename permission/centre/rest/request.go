@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/internal/jsonfields"
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -27,8 +28,8 @@ const userKey = "user"
 // the token could not be checked.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		token, ok := strings.CutPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")
-		if !ok || token == "" {
+		token := auth.BearerToken(c.Request())
+		if token == "" {
 			return unauthorized("unauthenticated: the request needs header Authorization: Bearer <token>")
 		}
 		var failed error
