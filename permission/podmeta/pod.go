@@ -52,13 +52,3 @@ func IPs(p *corev1.Pod) []string {
 
 // HasFinalizer reports whether the pod has Finalizer.
 func HasFinalizer(p *corev1.Pod) bool { return slices.Contains(p.Finalizers, Finalizer) }
-
-// Condition returns the pod's condition of the given type, nil if there is none.
-func Condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}

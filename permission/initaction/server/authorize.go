@@ -18,6 +18,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -155,7 +156,7 @@ func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error
 
 // isDeletedOrCompleted reports whether the pod is being deleted, or its phase is Succeeded or Failed.
 func isDeletedOrCompleted(p *corev1.Pod) bool {
-	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return !workload.PodActive(p)
 }
 
 // containsIP reports whether ips contains host. It compares parsed addresses.

@@ -2,15 +2,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
@@ -80,24 +77,13 @@ func (r *conditionReporter) setCondition(ctx context.Context, status corev1.Cond
 	r.lastCondition, r.lastWrite, r.pending = next, now, false
 }
 
-// patchCondition writes one condition and leaves the others unchanged.
+// patchCondition writes one condition.
 func (r *conditionReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
 	// The condition is written even if the client disconnected, because the client will
 	// retry.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiServerTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": r.pod.UID},
-		"status":   map[string]any{"conditions": []corev1.PodCondition{next}},
-	})
-	if err != nil {
-		return fmt.Errorf("encode the condition: %w", err)
-	}
-	_, err = r.Kube.CoreV1().Pods(r.pod.Namespace).Patch(ctx, r.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // the pod no longer exists
-	}
-	return err
+	return podmeta.PatchCondition(ctx, r.Kube.CoreV1(), r.pod, next)
 }
 
 func (r *conditionReporter) requested(ctx context.Context, app api.Application) {

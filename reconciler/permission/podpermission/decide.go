@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -54,7 +55,7 @@ type Decision struct {
 // database.
 func Decide(in Input) Decision {
 	p := in.Pod
-	terminating, completed := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	terminating, completed := p.DeletionTimestamp != nil, workload.PodEnded(p)
 	switch {
 	case !podmeta.HasFinalizer(p):
 		if podmeta.InitContainer(p) != nil && !terminating && !completed {

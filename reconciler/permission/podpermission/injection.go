@@ -2,8 +2,6 @@ package podpermission
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -52,7 +51,7 @@ func (f *uninjectedPods) counts() map[string]int64 {
 func (r *Reconciler) checkInjection(ctx context.Context, p *corev1.Pod) error {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-	if mirror || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if mirror || !workload.PodActive(p) {
 		r.uninjected.forget(at)
 		return nil
 	}
@@ -139,27 +138,11 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 }
 
 func (r *Reconciler) setInjectedCondition(ctx context.Context, p *corev1.Pod, d InjectionProblem) error {
-	return r.patchCondition(ctx, p, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse,
+	return podmeta.PatchCondition(ctx, r.kube.CoreV1(), p, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse,
 		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())})
 }
 
 // removeInjectedCondition removes the condition of a pod without a problem.
 func (r *Reconciler) removeInjectedCondition(ctx context.Context, p *corev1.Pod) error {
-	return r.patchCondition(ctx, p, map[string]any{"type": podmeta.ConditionInjected, "$patch": "delete"})
-}
-
-// patchCondition applies a strategic merge patch with one condition.
-func (r *Reconciler) patchCondition(ctx context.Context, p *corev1.Pod, condition any) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.UID},
-		"status":   map[string]any{"conditions": []any{condition}},
-	})
-	if err != nil {
-		return fmt.Errorf("encode the condition: %w", err)
-	}
-	_, err = r.kube.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrs.IsNotFound(err) && !apierrs.IsConflict(err) {
-		return fmt.Errorf("patch the condition: %w", err)
-	}
-	return nil
+	return podmeta.PatchCondition(ctx, r.kube.CoreV1(), p, map[string]any{"type": podmeta.ConditionInjected, "$patch": "delete"})
 }

@@ -51,7 +51,7 @@ func TestTheConditionOfAnUninjectedPodFollowsTheLabelOfItsNamespace(t *testing.T
 	p := pod(withoutInitContainer)
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
 	w := newFixture(t, p, nil)
-	w.requiredSets.Owners = workload{}
+	w.requiredSets.Owners = setsOfOwner{}
 	w.reconcile(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -62,10 +62,10 @@ func TestTheConditionOfAnUninjectedPodFollowsTheLabelOfItsNamespace(t *testing.T
 	}
 }
 
-// workload is an owner with the set web.
-type workload struct{}
+// setsOfOwner is an owner with the set web.
+type setsOfOwner struct{}
 
-func (workload) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+func (setsOfOwner) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return "web", true, nil
 }
 

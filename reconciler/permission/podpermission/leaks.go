@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -72,8 +73,7 @@ func (l *leakTracker) check(p *corev1.Pod, now time.Time) {
 	defer l.mu.Unlock()
 	for _, ip := range podmeta.IPs(p) {
 		app, leaked := l.byIP[ip]
-		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if !leaked || app.PodUID == string(p.UID) || p.DeletionTimestamp != nil || ended {
+		if !leaked || app.PodUID == string(p.UID) || !workload.PodActive(p) {
 			continue
 		}
 		if last := l.holders[at]; last.application != app.ID || now.Sub(last.at) >= eventrecorder.RepeatAfter {

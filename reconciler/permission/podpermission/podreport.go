@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -43,7 +43,7 @@ func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revok
 		}
 		for i := range list.Items {
 			p := &list.Items[i]
-			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			if !workload.PodEnded(p) {
 				live = append(live, api.LivePod{UID: string(p.UID), IPs: podmeta.IPs(p)})
 			}
 		}
