@@ -8,7 +8,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
@@ -89,4 +91,28 @@ func TestTheFinalizerOfAPodIsRemovedOnlyByBreakwater(t *testing.T) {
 	impersonation.ExpectPatch(t, "permission-controller", "", f.namespace, "web", removed)
 	kubectl(t, "", "create", "rolebinding", "release", "-n", f.namespace, "--clusterrole=breakwater-release-pods", "--user="+attacker)
 	impersonation.ExpectPatchBy(t, attacker, "", f.namespace, "web", removed)
+}
+
+// The API server copies the labels of a Binding to its pod. A pod without the label is missing in the report of existing
+// pods, which revokes its permissions; one that gets it requests permissions that its namespace does not allow.
+func TestABindingDoesNotChangeThePermissionLabelOfItsPod(t *testing.T) {
+	f := announcingFixture(t)
+	for what, tc := range map[string]struct {
+		labels map[string]string
+		want   string
+	}{
+		"with the label":      {map[string]string{podmeta.Label: podmeta.LabelRequired}, "a Binding cannot have the label stke.io/permission"},
+		"with an empty label": {map[string]string{podmeta.Label: ""}, "a Binding cannot have the label stke.io/permission"},
+		"with another label":  {map[string]string{"topology.kubernetes.io/zone": "a"}, ""},
+		"without labels":      {nil, ""},
+	} {
+		b := binding()
+		b.Annotations, b.Labels = nil, tc.labels
+		impersonation.ExpectCallBy(t, attacker, tc.want, "binds a pod "+what, func(ctx context.Context, kube kubernetes.Interface) error {
+			return kube.CoreV1().Pods(f.namespace).Bind(ctx, b, metav1.CreateOptions{DryRun: dryRun})
+		})
+		impersonation.ExpectCallBy(t, attacker, tc.want, "creates a Binding "+what, func(ctx context.Context, kube kubernetes.Interface) error {
+			return kube.CoreV1().RESTClient().Post().Namespace(f.namespace).Resource("bindings").Param("dryRun", dryRun[0]).Body(b).Do(ctx).Error()
+		})
+	}
 }
