@@ -83,9 +83,18 @@ func TestVersionPrintsTheLinkedVersion(t *testing.T) {
 	}
 }
 
+// A script takes exit code 0 of simulate for the answer that the request would be allowed.
 func TestAnUnknownCommandIsAnError(t *testing.T) {
-	var out bytes.Buffer
-	if code := cli.Run(t.Context(), "", []string{"aprove"}, genericiooptions.IOStreams{Out: &out, ErrOut: &out}); code != 1 || !strings.Contains(out.String(), "unknown command") {
-		t.Errorf("code %d: %s", code, out.String())
+	for command, want := range map[string]string{
+		"aprove":                      `unknown command "aprove"`,
+		"simulate delte pod/web-0":    `unknown command "delte"`,
+		"simulate":                    "write what to simulate: delete, evict, drain or apply",
+		"tree deployment/web again":   "accepts at most 1 arg",
+		"deadletters replya report-1": `unknown command "replya"`,
+	} {
+		var out bytes.Buffer
+		if code := cli.Run(t.Context(), "", strings.Fields(command), genericiooptions.IOStreams{Out: &out, ErrOut: &out}); code != 1 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: code %d, %q, want code 1 and %s", command, code, out.String(), want)
+		}
 	}
 }

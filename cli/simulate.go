@@ -44,6 +44,11 @@ func (a *app) simulateCommand() *cobra.Command {
 		Long: `Simulate requests: which would be denied, and why. Each request is a dry run: the webhooks decide
 as always, and nothing changes. Each request is decided alone: of several that are allowed, later
 ones may be denied when they are made. Exit code 1: at least one would be denied or rejected.`,
+		// Without Args and RunE, cobra prints the help with exit code 0, also for an unknown command.
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("write what to simulate: delete, evict, drain or apply")
+		},
 	}
 	c.AddCommand(a.simulateDelete(), a.simulateEvict(), a.simulateDrain(), a.simulateApply())
 	return c
