@@ -18,7 +18,7 @@ func DryRun(req *admissionv1.AdmissionRequest) (bool, error) {
 	}
 	var eviction policyv1.Eviction
 	if err := json.Unmarshal(req.Object.Raw, &eviction); err != nil {
-		return false, fmt.Errorf("decode Eviction: %w", err)
+		return dryRun, fmt.Errorf("decode Eviction: %w", err)
 	}
 	return dryRun || eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0, nil
 }

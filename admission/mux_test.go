@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
@@ -43,8 +44,17 @@ func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
 
 func ask(t *testing.T, m *admission.Mux, path string, dryRun *bool) *admissionv1.AdmissionResponse {
 	t.Helper()
-	ctx := apis.WithHTTPRequest(t.Context(), httptest.NewRequest(http.MethodPost, path+"?timeout=5s", nil))
-	return m.Admit(ctx, &admissionv1.AdmissionRequest{DryRun: dryRun})
+	return admit(t, m, path, &admissionv1.AdmissionRequest{DryRun: dryRun})
+}
+
+func evict(t *testing.T, m *admission.Mux, body string) {
+	t.Helper()
+	admit(t, m, "/admission/yes.kb.io", &admissionv1.AdmissionRequest{SubResource: "eviction", Object: runtime.RawExtension{Raw: []byte(body)}})
+}
+
+func admit(t *testing.T, m *admission.Mux, path string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return m.Admit(apis.WithHTTPRequest(t.Context(), httptest.NewRequest(http.MethodPost, path+"?timeout=5s", nil)), req)
 }
 
 func TestTheMuxCallsTheWebhookOfThePath(t *testing.T) {
@@ -71,9 +81,14 @@ func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
 	ask(t, m, "/admission/no.kb.io", ptr.To(true))
 	ask(t, m, "/admission/yes.kb.io", nil)
 	ask(t, m, "/admission/"+"invented", nil)
+	// An eviction may say in its body only that it is a dry run.
+	evict(t, m, `{"deleteOptions":{"dryRun":["All"]}}`)
+	evict(t, m, `{"deleteOptions":{}}`)
+	evict(t, m, `not JSON`)
 	want := map[string]int64{
 		"no.kb.io Denied false false":   2,
-		"yes.kb.io Admitted true false": 1,
+		"yes.kb.io Admitted true false": 3,
+		"yes.kb.io Admitted true true":  1,
 		"no.kb.io Denied false true":    1,
 	}
 	if diff := cmp.Diff(want, counts(t, reader)); diff != "" {

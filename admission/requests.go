@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/internal/metrics"
@@ -22,6 +21,7 @@ func NewRequests(meter metric.Meter) Requests {
 
 // Count counts a request that a webhook decided.
 func (r Requests) Count(ctx context.Context, webhook string, req *admissionv1.AdmissionRequest, answer Answer) {
-	r.total.Add(ctx, 1, webhook, answer.Decision, strconv.FormatBool(answer.Response.Allowed), strconv.FormatBool(ptr.Deref(req.DryRun, false)))
+	dryRun, _ := DryRun(req) // an eviction that cannot be decoded counts as the request says
+	r.total.Add(ctx, 1, webhook, answer.Decision, strconv.FormatBool(answer.Response.Allowed), strconv.FormatBool(dryRun))
 	logging.FromContext(ctx).Infow("answered", "webhook", webhook, "decision", answer.Decision, "allowed", answer.Response.Allowed)
 }
