@@ -105,7 +105,11 @@ func targets(m metrics.Definition) []target {
 		}
 		return out
 	default:
-		return []target{{Expr: fmt.Sprintf("%s%s (%s)", aggregation(m), by(m.Labels), m.Name)}}
+		expr := fmt.Sprintf("%s%s (%s)", aggregation(m), by(m.Labels), m.Name)
+		if unit(m) == unitDate {
+			expr += " * 1000"
+		}
+		return []target{{Expr: expr}}
 	}
 }
 
@@ -128,13 +132,16 @@ func by(labels []string) string {
 	return " by (" + strings.Join(labels, ", ") + ")"
 }
 
+// unitDate is the unit of a Unix time in milliseconds.
+const unitDate = "dateTimeFromNow"
+
 // unit returns the unit as Grafana names it.
 func unit(m metrics.Definition) string {
 	switch {
 	case m.Type() == metrics.TypeCounter:
 		return "ops"
 	case strings.HasSuffix(m.Name, "timestamp_seconds"):
-		return "dateTimeFromNow"
+		return unitDate
 	case m.Unit == "seconds":
 		return "s"
 	default:

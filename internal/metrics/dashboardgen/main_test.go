@@ -89,6 +89,17 @@ func TestAStateOfWhichTheLeastIsWorstIsDrawnAsItsMinimum(t *testing.T) {
 	}
 }
 
+// Grafana reads the unit of a date in milliseconds.
+func TestATimeIsDrawnInMilliseconds(t *testing.T) {
+	for _, g := range metrics.Groups() {
+		for _, m := range g.Metrics {
+			if got := targets(m)[0].Expr; (unit(m) == unitDate) != strings.HasSuffix(got, ") * 1000") {
+				t.Errorf("the query of a panel with unit %s is %s", unit(m), got)
+			}
+		}
+	}
+}
+
 func TestTheOverviewAggregatesGaugesAsTheDetailsDo(t *testing.T) {
 	query := regexp.MustCompile(`^(\w+)[^(]*(?: by \([^)]*\) )?\((breakwater_\w+)\)$`)
 	for _, q := range questions {
