@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -69,15 +70,30 @@ func list[T any](items []T) []T {
 	return items
 }
 
-// table writes rows with aligned columns.
+// escape is an escape sequence of a colour, which takes no place on a terminal.
+var escape = regexp.MustCompile("\x1b\\[[0-9]+m")
+
+func widthOf(cell string) int { return utf8.RuneCountInString(escape.ReplaceAllString(cell, "")) }
+
+// table writes rows with aligned columns. text/tabwriter counts escape sequences as text.
 func table(w io.Writer, header []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
-		if _, err := fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+	all := append([][]string{header}, rows...)
+	widths := make([]int, len(header))
+	for _, row := range all {
+		for i, cell := range row {
+			widths[i] = max(widths[i], widthOf(cell))
+		}
+	}
+	for _, row := range all {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-widthOf(cell)+3))
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
 			return err
 		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // age is the time since then, as kubectl prints it.
@@ -99,13 +115,17 @@ func (a *app) paint() diagnosis.Paint {
 	if !isTerminal(a.Out) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return diagnosis.Plain
 	}
-	colors := map[diagnosis.State]string{
-		diagnosis.StatePassed: "32", diagnosis.StateNotWaiting: "32", diagnosis.StateAllowing: "32", diagnosis.StateFailed: "31", diagnosis.StateHeld: "33", diagnosis.StateDenying: "33", diagnosis.StateRunning: "36",
+	return colored
+}
+
+// colors are the colours of states as parameters of the escape sequence.
+var colors = map[diagnosis.State]string{
+	diagnosis.StatePassed: "32", diagnosis.StateNotWaiting: "32", diagnosis.StateAllowing: "32", diagnosis.StateFailed: "31", diagnosis.StateHeld: "33", diagnosis.StateDenying: "33", diagnosis.StateRunning: "36",
+}
+
+func colored(word string, meaning diagnosis.State) string {
+	if color, ok := colors[meaning]; ok {
+		return "\x1b[" + color + "m" + word + "\x1b[0m"
 	}
-	return func(word string, meaning diagnosis.State) string {
-		if color, ok := colors[meaning]; ok {
-			return "\x1b[" + color + "m" + word + "\x1b[0m"
-		}
-		return word
-	}
+	return word
 }

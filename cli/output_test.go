@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -51,5 +52,26 @@ func TestAnEmptyListOfAnAnswerIsNotNull(t *testing.T) {
 				t.Errorf("got %s, %v, want %s", got.String(), err, tc.want)
 			}
 		})
+	}
+}
+
+func TestATableIsAlignedWithColours(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{
+		{"Grün", colored("Ready", diagnosis.StatePassed), "1d", "a message"},
+		{"deployment/web", colored("Unknown", diagnosis.StateNotJudged), "2d", ""},
+		{"deployment/api", colored("HeldUnjudged", diagnosis.StateHeld), "3d", "another"},
+	}
+	if err := table(&out, []string{"WORKLOAD", "REASON", "AGE", "MESSAGE"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+WORKLOAD         REASON         AGE   MESSAGE
+Grün             Ready          1d    a message
+deployment/web   Unknown        2d
+deployment/api   HeldUnjudged   3d    another
+`
+	if diff := cmp.Diff(want, "\n"+escape.ReplaceAllString(out.String(), "")); diff != "" {
+		t.Error("(-want +got):", diff)
 	}
 }
