@@ -81,8 +81,9 @@ func TestARepairOfImagesKeepsTheOtherContainersAndFields(t *testing.T) {
 		"one container": {[]string{"app=app:2"}, `{"containers":[{"image":"app:2","name":"app","unknownField":"kept"},{"image":"sidecar:1","name":"sidecar"}]}`, ""},
 		"several containers": {[]string{"app=app:2", "sidecar=sidecar:2", "init=init:2"},
 			`{"containers":[{"image":"app:2","name":"app","unknownField":"kept"},{"image":"sidecar:2","name":"sidecar"}],"initContainers":[{"image":"init:2","name":"init"}]}`, ""},
-		"an unknown container": {[]string{"other=x"}, "", "has no container other"},
-		"no container":         {[]string{"app:2"}, "", "write CONTAINER=IMAGE"},
+		"an unknown container":                   {[]string{"other=x"}, "", "has no container other, only app, sidecar, init"},
+		"an unknown container after a known one": {[]string{"app=app:2", "other=x"}, "", "has no container other, only app, sidecar, init"},
+		"no container":                           {[]string{"app:2"}, "", "write CONTAINER=IMAGE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change, err := withImages(o, tc.images)

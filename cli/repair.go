@@ -84,21 +84,30 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 	if err != nil {
 		return err
 	}
+	prepare := func() (target, []byte, error) {
+		t, err := c.workload(ctx, argument)
+		if err != nil {
+			return t, nil, err
+		}
+		patch, err := change(t.object)
+		if err != nil {
+			return t, nil, err
+		}
+		raw, err := completed(patch, t.object)
+		return t, raw, err
+	}
 	if again {
-		if err := c.allowRepair(ctx, argument); err != nil {
+		// An invalid change must not leave another repair allowed: the next change of the template would be admitted as it.
+		t, _, err := prepare()
+		if err != nil {
+			return err
+		}
+		if err := c.allowRepair(ctx, t); err != nil {
 			return err
 		}
 	}
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		t, err := c.workload(ctx, argument)
-		if err != nil {
-			return err
-		}
-		patch, err := change(t.object)
-		if err != nil {
-			return err
-		}
-		raw, err := completed(patch, t.object)
+		t, raw, err := prepare()
 		if err != nil {
 			return err
 		}
@@ -113,11 +122,7 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 
 // allowRepair removes the bypass annotation of an earlier repair. The webhook requires a
 // separate update for this.
-func (c *clients) allowRepair(ctx context.Context, argument string) error {
-	t, err := c.workload(ctx, argument)
-	if err != nil {
-		return err
-	}
+func (c *clients) allowRepair(ctx context.Context, t target) error {
 	remove := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BypassAnnotation)
 	if _, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
 		Patch(ctx, t.object.GetName(), types.MergePatchType, []byte(remove), metav1.PatchOptions{}); err != nil {
@@ -156,13 +161,12 @@ func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
 // containers, so it contains all of them.
 func withImages(o *unstructured.Unstructured, images []string) (map[string]any, error) {
 	change := map[string]any{}
-	names := []string{}
 	for _, image := range images {
 		name, value, ok := strings.Cut(image, "=")
 		if !ok || name == "" || value == "" {
 			return nil, fmt.Errorf("--image %q: write CONTAINER=IMAGE, for example app=registry.example/web:1.2.1", image)
 		}
-		found := false
+		names, found := []string{}, false
 		for _, list := range []string{"containers", "initContainers"} {
 			path := []string{"spec", "template", "spec", list}
 			containers, exists, err := unstructured.NestedSlice(change, path...)
