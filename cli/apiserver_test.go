@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -34,6 +35,9 @@ var discovery = apiServer{
 		{"name":"poddeletionflowcontrols","namespaced":false,"kind":"PodDeletionFlowControl"}]}`,
 }
 
+// hangs is the body of an answer that does not come within 3 s.
+const hangs = "hangs"
+
 // failure is the answer to a request that fails.
 func failure(reason metav1.StatusReason, code int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d}`, reason, code)
@@ -52,6 +56,12 @@ func (s apiServer) run(t *testing.T, args ...string) (requests []written, output
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer := cmp.Or(s[r.URL.Path], failure("NotFound", http.StatusNotFound))
+		if answer == hangs {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(3 * time.Second):
+			}
+		}
 		if r.Method != http.MethodGet {
 			request := written{Method: r.Method, Path: r.URL.Path, Type: r.Header.Get("Content-Type"), Query: r.URL.Query()}
 			raw, err := io.ReadAll(r.Body)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -85,17 +86,21 @@ func exitOf(answer statusAnswer, timeout time.Duration) error {
 }
 
 // awaitRelease waits until the current release of the workload has ended. It prints each new
-// state to stderr.
+// state to stderr. It reads again after an error that may pass, such as that of an API server that restarts.
 func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
-	wait, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	t, f, err := c.inputOf(ctx, argument)
+	wait := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	t, f, err := c.inputOf(wait, argument)
 	if err != nil {
 		return statusAnswer{}, err
 	}
 	awaited := f.CurrentRelease()
 	var changed <-chan struct{}
-	last := ""
+	last, failed := "", false
 	for {
 		answer := answerOf(awaited, f)
 		if answer.State.EndsWait() || timeout == 0 {
@@ -111,17 +116,39 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 				return answer, err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return answer, errors.New("interrupted")
-		case <-wait.Done():
-			return answer, nil
-		case <-changed:
+		if !failed { // after an error there may be no other change
+			select {
+			case <-wait.Done():
+			case <-changed:
+			}
 		}
-		if t, f, err = c.inputOf(ctx, t.String()); err != nil {
+		select {
+		case <-wait.Done():
+		case <-time.After(watchInterval):
+		}
+		if ctx.Err() != nil {
+			return answer, errors.New("interrupted")
+		}
+		if wait.Err() != nil {
+			return answer, nil
+		}
+		_, next, err := c.inputOf(wait, t.String())
+		switch {
+		case err == nil:
+			f, failed = next, false
+		case isFinal(err):
 			return answer, err
+		case wait.Err() == nil && !failed:
+			_, _ = fmt.Fprintf(a.ErrOut, "%v; reading again\n", err)
+			failed = true
 		}
 	}
+}
+
+// isFinal reports whether a read that failed would fail again.
+func isFinal(err error) bool {
+	absent := missingError("")
+	return errors.As(err, &absent) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// running is a cluster with a release that runs, and passes at its third read. read is called at each
+// read of the release by status, and not by informers.
+func running(t *testing.T, read func(n int) error) *clients {
+	t.Helper()
+	d := at(1, "busybox:1")
+	release := builder.ChangeWorkload(d, 1, v1alpha1.ReleaseRunning)
+	c := cluster(t, optedIn, d)
+	n := 0
+	c.breakwater.(*fake.Clientset).PrependReactor("list", "changeworkloads", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() {
+			return true, &v1alpha1.ChangeWorkloadList{Items: []v1alpha1.ChangeWorkload{*release}}, nil
+		}
+		if n++; n == 3 {
+			release = release.DeepCopy()
+			release.Status.Phase = v1alpha1.ReleaseSuccess
+		}
+		return true, &v1alpha1.ChangeWorkloadList{Items: []v1alpha1.ChangeWorkload{*release}}, read(n)
+	})
+	return c
+}
+
+func TestStatusReadsAgainAfterAnErrorThatMayPass(t *testing.T) {
+	releases := v1alpha1.Resource("changeworkloads")
+	for name, tc := range map[string]struct {
+		err   error
+		final bool
+	}{
+		"the API server restarts":  {apierrors.NewServiceUnavailable("restarting"), false},
+		"a lost connection":        {io.ErrUnexpectedEOF, false},
+		"the CRD was deleted":      {apierrors.NewNotFound(releases, ""), true},
+		"the right was removed":    {apierrors.NewForbidden(releases, "", nil), true},
+		"the token has expired":    {apierrors.NewUnauthorized("expired"), true},
+		"the workload was deleted": {missing("deployment %q is not in namespace default", "web"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var errOut bytes.Buffer
+			c := running(t, func(n int) error {
+				if n == 2 {
+					return tc.err
+				}
+				return nil
+			})
+			answer, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}).awaitRelease(t.Context(), c, "deployment/sleep", time.Minute)
+			if (err != nil) != tc.final || !tc.final && answer.State != diagnosis.StatePassed {
+				t.Errorf("got %+v, %v", answer, err)
+			}
+			if printed := strings.Contains(errOut.String(), tc.err.Error()); printed == tc.final {
+				t.Errorf("printed %s", errOut.String())
+			}
+		})
+	}
+}
+
+func TestStatusPausesBetweenReads(t *testing.T) {
+	t.Parallel()
+	var reads []time.Time
+	c := running(t, func(int) error {
+		reads = append(reads, time.Now())
+		return nil
+	})
+	// Each read is followed by a change.
+	c.breakwater.(*fake.Clientset).PrependReactor("list", "changepods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		go func() {
+			b := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "sleep-"}}
+			_, _ = c.breakwater.AppV1alpha1().ChangePods("default").Create(context.Background(), b, metav1.CreateOptions{})
+		}()
+		return false, nil, nil
+	})
+	answer, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: io.Discard}}).awaitRelease(t.Context(), c, "deployment/sleep", time.Minute)
+	if err != nil || answer.State != diagnosis.StatePassed {
+		t.Fatalf("got %+v, %v", answer, err)
+	}
+	for i := range reads[1:] {
+		if pause := reads[i+1].Sub(reads[i]); pause < watchInterval {
+			t.Errorf("read again after %s", pause)
+		}
+	}
+}
+
+func TestAnInterruptIsNotTheEndOfTheTimeout(t *testing.T) {
+	for range 20 { // a select chooses a ready case at random
+		ctx, cancel := context.WithCancel(t.Context())
+		c := running(t, func(int) error { return nil })
+		c.breakwater.(*fake.Clientset).PrependReactor("list", "changepods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			cancel()
+			return false, nil, nil
+		})
+		_, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: io.Discard}}).awaitRelease(ctx, c, "deployment/sleep", time.Minute)
+		if err == nil || err.Error() != "interrupted" {
+			t.Fatalf("got %v, want interrupted", err)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestStatusKeepsItsTimeoutIfTheAPIServerHangs(t *testing.T) {
+	_, output, code := discovery.with(deploymentPath+"/web", hangs).run(t, "status", "deployment/web", "--timeout", "100ms")
+	if code != 1 || !strings.Contains(output, "context deadline exceeded") {
+		t.Errorf("code %d: %s", code, output)
+	}
+}
