@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,15 +70,7 @@ It needs the roles breakwater-judge and view.`,
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	// Another writer may be faster: try again with the current object.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		named, err := c.target(ctx, argument)
-		if err != nil {
-			return err
-		}
-		t, err := c.workloadAbove(ctx, named)
-		if err != nil {
-			return err
-		}
-		f, err := c.input(ctx, t)
+		named, t, f, err := a.currentInputOf(ctx, c, argument, v.command, " -m REASON")
 		if err != nil {
 			return err
 		}
@@ -87,9 +80,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		}
 		batches := f.BatchesOf(release)
 		if uid := named.object.GetUID(); uid != t.object.GetUID() && uid != release.UID {
-			if batches, err = f.NamedBatch(named.object, v.command); err != nil {
-				return err
-			}
+			batches = slices.DeleteFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID != uid })
 			if v.order {
 				return fmt.Errorf("--order is for the order of the whole release: name %s, and not a batch", t)
 			}

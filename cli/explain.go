@@ -18,7 +18,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: `Say why a request is denied, or why an object waits or is stuck, and the ways out.
 
 KIND is a kind of workload, changeworkload, changepod, pod, podunavailablebudget (pub) or
-poddeletionflowcontrol (pdfc).`,
+poddeletionflowcontrol (pdfc). A changeworkload must be the current release of its workload, and a
+changepod a batch of it.`,
 		Example: "  kubectl breakwater explain deployment/web\n  kubectl breakwater explain pod/web-0",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +36,7 @@ poddeletionflowcontrol (pdfc).`,
 				return err
 			}
 			if !isOther {
-				if e, err = c.explain(cmd.Context(), args[0]); err != nil {
+				if e, err = a.explain(cmd.Context(), c, args[0]); err != nil {
 					return err
 				}
 			}
@@ -47,8 +48,8 @@ poddeletionflowcontrol (pdfc).`,
 }
 
 // explain explains the state of the workload of an argument.
-func (c *clients) explain(ctx context.Context, argument string) (diagnosis.Explanation, error) {
-	t, f, err := c.inputOf(ctx, argument)
+func (a *app) explain(ctx context.Context, c *clients, argument string) (diagnosis.Explanation, error) {
+	_, t, f, err := a.currentInputOf(ctx, c, argument, "explain", "")
 	if err != nil {
 		return diagnosis.Explanation{}, err
 	}

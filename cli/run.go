@@ -40,6 +40,11 @@ type exitError struct {
 
 func (e exitError) Error() string { return e.message }
 
+// command returns a command of the plugin for an object, which people copy.
+func (a *app) command(verb, object, namespace string) string {
+	return fmt.Sprintf("kubectl breakwater %s %s -n %s", verb, object, namespace)
+}
+
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
 	root := New(version, streams)

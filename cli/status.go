@@ -94,7 +94,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		wait, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	t, f, err := c.inputOf(wait, argument)
+	_, t, f, err := a.currentInputOf(wait, c, argument, "status", "")
 	if err != nil {
 		return statusAnswer{}, err
 	}

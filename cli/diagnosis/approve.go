@@ -19,16 +19,10 @@ type PersonVerdict struct {
 	Pods []string
 }
 
-// NamedBatch returns the batch of the current release that is the named object. Another release, or a
-// batch of another one, is an error: only pods of the current release can be judged.
-func (f Input) NamedBatch(named metav1.Object, command string) ([]v1alpha1.ChangePod, error) {
+// IsCurrent reports whether an object is the current release or a batch of it.
+func (f Input) IsCurrent(o metav1.Object) bool {
 	current := f.CurrentChangeWorkload()
-	batches := f.BatchesOf(current)
-	if i := slices.IndexFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID == named.GetUID() }); i >= 0 {
-		return batches[i : i+1], nil
-	}
-	return nil, fmt.Errorf("%s is neither the current release nor a batch of it: `%s` judges the current release, %s, attempt %d",
-		named.GetName(), f.command(command, "-m REASON"), current.Name, current.Spec.Attempt)
+	return current != nil && (o.GetUID() == current.UID || metav1.IsControlledBy(o, current))
 }
 
 // VerdictsOfPerson returns the podResults that give a verdict of a person, pass or fail, to pods of the
