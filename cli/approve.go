@@ -76,7 +76,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		}
 		release := f.CurrentChangeWorkload()
 		if release == nil {
-			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", t, t, f.Namespace)
+			return fmt.Errorf("%s has no release to judge: `%s` says why", t, a.command("explain", t.String(), f.Namespace))
 		}
 		batches := f.BatchesOf(release)
 		if uid := named.object.GetUID(); uid != t.object.GetUID() && uid != release.UID {
@@ -92,7 +92,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		}
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER", err, f.Namespace)
+			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER%s", err, f.Namespace, a.cluster)
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:

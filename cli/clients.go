@@ -2,11 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 )
@@ -36,6 +39,7 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}
+	a.cluster = flag("kubeconfig", a.flags.KubeConfig) + flag("context", a.flags.Context) + flag("cluster", a.flags.ClusterName) + flag("server", a.flags.APIServer)
 	c := &clients{config: config, namespace: namespace}
 	config.WarningHandler = warnings
 	// A simulated drain sends a request for each pod.
@@ -51,4 +55,19 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	}
 	c.dynamic, err = dynamic.NewForConfig(config)
 	return c, err
+}
+
+// plain is a word that a shell does not change.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// flag returns a flag for a shell, after a space, and "" if it has no value.
+func flag(name string, value *string) string {
+	switch {
+	case ptr.Deref(value, "") == "":
+		return ""
+	case plain.MatchString(*value):
+		return " --" + name + " " + *value
+	default:
+		return " --" + name + " '" + strings.ReplaceAll(*value, "'", `'\''`) + "'"
+	}
 }

@@ -173,7 +173,7 @@ func TestStatusOfAWorkloadWithoutAReleaseNamesNoRelease(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	var exit exitError
-	if err := exitOf(answer, 0); !errors.As(err, &exit) || exit.code != exitNo || !strings.Contains(exit.message, "Breakwater does not judge deployment/web") {
+	if err := exitOf(answer, 0, ""); !errors.As(err, &exit) || exit.code != exitNo || !strings.Contains(exit.message, "Breakwater does not judge deployment/web") {
 		t.Errorf("got %+v, want code 1 without a release that did not pass", exit)
 	}
 }

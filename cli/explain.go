@@ -63,6 +63,11 @@ func (a *app) explain(ctx context.Context, c *clients, argument string) (diagnos
 
 func (a *app) printExplanation(format string, e diagnosis.Explanation) error {
 	e.Why, e.WaysOut = list(e.Why), list(e.WaysOut)
+	for i, way := range e.WaysOut {
+		if way.Command != "" {
+			e.WaysOut[i].Command += a.cluster
+		}
+	}
 	return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return writeExplanation(w, e, a.paint()) })
 }
 
@@ -82,7 +87,11 @@ func writeExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Pain
 		return err
 	}
 	for _, way := range e.WaysOut {
-		if _, err := fmt.Fprintf(w, "  %s\n    %s\n", way.Do, way.Command); err != nil {
+		text := "  " + way.Do
+		if way.Command != "" {
+			text += "\n    " + way.Command
+		}
+		if _, err := fmt.Fprintln(w, text); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func TestStatusPassesNoTemplateThatWasNotJudged(t *testing.T) {
 			if err != nil || answer.State != tc.want {
 				t.Errorf("got %+v, %v, want %s", answer, err, tc.want)
 			}
-			if passed := exitOf(answer, 0) == nil; passed != (tc.want == diagnosis.StatePassed) {
+			if passed := exitOf(answer, 0, "") == nil; passed != (tc.want == diagnosis.StatePassed) {
 				t.Errorf("exit code 0 is %t for %s", passed, answer.State)
 			}
 		})

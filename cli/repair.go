@@ -152,8 +152,8 @@ func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
 		_, err := fmt.Fprintf(a.Out, "%s changed; no new release: its pod template is the same, its namespace is not opted in, or the webhook did not see the change\n", t)
 		return err
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `kubectl breakwater status %s -n %s` waits for its end\n",
-		t, now.Version, now.Attempt, t, t.object.GetNamespace())
+	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `%s` waits for its end\n",
+		t, now.Version, now.Attempt, a.command("status", t.String(), t.object.GetNamespace()))
 	return err
 }
 

@@ -29,6 +29,8 @@ type app struct {
 	genericiooptions.IOStreams
 	version string
 	flags   *genericclioptions.ConfigFlags
+	// cluster are the flags that select the cluster, as given. clientsWith sets it.
+	cluster string
 }
 
 // exitError ends the process with a code. Its message is empty if the command has
@@ -42,7 +44,7 @@ func (e exitError) Error() string { return e.message }
 
 // command returns a command of the plugin for an object, which people copy.
 func (a *app) command(verb, object, namespace string) string {
-	return fmt.Sprintf("kubectl breakwater %s %s -n %s", verb, object, namespace)
+	return fmt.Sprintf("kubectl breakwater %s %s -n %s%s", verb, object, namespace, a.cluster)
 }
 
 // Run runs the command line and returns the exit code.

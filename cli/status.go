@@ -54,7 +54,7 @@ ran at --timeout, or the webhook had not seen the pod template.`,
 			}); err != nil {
 				return err
 			}
-			return exitOf(answer, timeout)
+			return exitOf(answer, timeout, a.command("explain", answer.Workload, answer.Namespace))
 		},
 	}
 	outputFlag(c, &format)
@@ -71,17 +71,17 @@ func lineOf(answer statusAnswer, paint diagnosis.Paint) string {
 	return fmt.Sprintf("%s is %s (%s): %s", subject, paint(string(answer.State), answer.State), answer.Reason, answer.Message)
 }
 
-// exitOf returns the exit code of a state as an error.
-func exitOf(answer statusAnswer, timeout time.Duration) error {
+// exitOf returns the exit code of a state as an error. explain is the command that explains the state.
+func exitOf(answer statusAnswer, timeout time.Duration, explain string) error {
 	switch answer.State {
 	case diagnosis.StatePassed:
 		return nil
 	case diagnosis.StateRunning:
 		return exitError{exitTimeout, fmt.Sprintf("the release of %s had not ended after %s", answer.Workload, timeout)}
 	case diagnosis.StateNotJudged:
-		return exitError{exitNo, fmt.Sprintf("Breakwater does not judge %s: `kubectl breakwater explain %s -n %s` says why", answer.Workload, answer.Workload, answer.Namespace)}
+		return exitError{exitNo, fmt.Sprintf("Breakwater does not judge %s: `%s` says why", answer.Workload, explain)}
 	default:
-		return exitError{exitNo, fmt.Sprintf("the release did not pass: `kubectl breakwater explain %s -n %s` says why, and the ways out", answer.Workload, answer.Namespace)}
+		return exitError{exitNo, fmt.Sprintf("the release did not pass: `%s` says why, and the ways out", explain)}
 	}
 }
 

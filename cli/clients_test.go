@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// People copy the commands.
+func TestPrintedCommandsSelectTheSameCluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kube config")
+	config := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://c.example"}}],
+		"contexts":[{"name":"prod","context":{"cluster":"c"}}],"current-context":"prod"}`
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[[2]string]string{
+		{"", file}:     " --kubeconfig '" + file + "'",
+		{"prod", file}: " --kubeconfig '" + file + "' --context prod",
+	} {
+		var out bytes.Buffer
+		a := &app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, flags: genericclioptions.NewConfigFlags(true)}
+		*a.flags.Context, *a.flags.KubeConfig = flags[0], flags[1]
+		if _, err := a.clients(); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.command("status", "deployment/web", "shop"); got != "kubectl breakwater status deployment/web -n shop"+want {
+			t.Errorf("%v: got %s", flags, got)
+		}
+		e := diagnosis.Explanation{WaysOut: []diagnosis.WayOut{{Do: "wait"}, {Do: "delete it", Command: "kubectl delete pod web -n shop"}}}
+		if err := a.printExplanation("", e); err != nil {
+			t.Fatal(err)
+		}
+		if got := "  wait\n  delete it\n    kubectl delete pod web -n shop" + want + "\n"; !strings.HasSuffix(out.String(), got) {
+			t.Errorf("%v: printed\n%s", flags, out.String())
+		}
+	}
+}
