@@ -60,6 +60,10 @@ func (a *app) simulation(c *cobra.Command, run func(ctx context.Context, c *clie
 	var format string
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		warnings := &warningCollector{}
+		a.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
+			return config
+		}
 		cl, err := a.clientsWith(warnings)
 		if err != nil {
 			return err
@@ -147,6 +151,9 @@ func (a *app) simulateDrain() *cobra.Command {
 // simulateEvictions leaves out pods that were deleted since they were listed, as kubectl
 // drain does.
 func (a *app) simulateEvictions(ctx context.Context, c *clients, pods []corev1.Pod, collect func() []string) (all []simulated, err error) {
+	if isTerminal(a.ErrOut) {
+		defer func() { _, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K") }() // removes the progress, also before an error is printed
+	}
 	for i, p := range pods {
 		if isTerminal(a.ErrOut) {
 			_, _ = fmt.Fprintf(a.ErrOut, "\r%d of %d pods", i+1, len(pods))
@@ -159,9 +166,6 @@ func (a *app) simulateEvictions(ctx context.Context, c *clients, pods []corev1.P
 			return nil, err
 		}
 		all = append(all, s)
-	}
-	if isTerminal(a.ErrOut) {
-		_, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K")
 	}
 	return all, nil
 }
@@ -248,6 +252,19 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", len(notAllowed), len(all))}
 	}
 	return err
+}
+
+// once removes Retry-After from an answer of a webhook or a budget, because client-go would repeat the request up to
+// 10 times. The answer of an API server that limits requests is plain text: client-go repeats such a request.
+type once struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := o.next.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusTooManyRequests && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+		answer.Header.Del("Retry-After")
+	}
+	return answer, err
 }
 
 // warningCollector collects warnings of the API server.

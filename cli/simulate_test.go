@@ -1,6 +1,12 @@
 package cli
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -53,5 +60,41 @@ func TestASimulatedDeletionHasTheOptionsOfKubectl(t *testing.T) {
 	want := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Error("(-want +got):", diff)
+	}
+}
+
+// client-go repeats a request that is answered with 429 and Retry-After up to 10 times.
+func TestASimulationRepeatsNoRequestThatWasDecided(t *testing.T) {
+	for name, tc := range map[string]struct {
+		contentType, body string
+		requests, code    int
+		output            string
+	}{
+		"a webhook answers 429": {"application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":1}}`,
+			1, 1, "would be denied"},
+		"the API server limits requests": {"text/plain; charset=utf-8", "Too many requests, please try again later.\n", 2, 0, "would be allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requests := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if requests++; requests > 1 {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+					return
+				}
+				w.Header().Set("Content-Type", tc.contentType)
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			defer server.Close()
+			var out bytes.Buffer
+			code := Run(t.Context(), "", []string{"simulate", "evict", "web-0", "--server", server.URL, "--kubeconfig", os.DevNull},
+				genericiooptions.IOStreams{Out: &out, ErrOut: &out})
+			if code != tc.code || requests != tc.requests || !strings.Contains(out.String(), tc.output) {
+				t.Errorf("code %d, %d requests, %s; want code %d, %d requests, %s", code, requests, out.String(), tc.code, tc.requests, tc.output)
+			}
+		})
 	}
 }
