@@ -18,6 +18,14 @@ export KO_DEFAULTBASEIMAGE=${KO_DEFAULTBASEIMAGE:-}
 manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
 
+check_knative() {
+  if ! kubectl get crd services.serving.knative.dev brokers.eventing.knative.dev >/dev/null; then
+    echo "part change (config/core) needs Knative Serving and Eventing: install them first." \
+      "Parts protection and permission need none: make apply PARTS='config/protection config/permission'" >&2
+    exit 1
+  fi
+}
+
 # The class of a Broker is immutable, and the classes treat Triggers differently.
 check_class() {
   local is wanted
@@ -61,6 +69,7 @@ if [[ -n ${WRITE_MANIFESTS_TO:-} ]]; then
 fi
 
 for dir in "$@"; do
+  if [[ $dir == config/core ]]; then check_knative; fi
   if [[ $dir == config/protection ]]; then hack/check-crds.sh; fi
   if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
     echo "==> $dir: CRDs"

@@ -92,6 +92,24 @@ func TestApplyUsesTheOverlayOfEachPartThatHasOne(t *testing.T) {
 	}
 }
 
+func TestApplyOfPartChangeChangesNothingWithoutKnative(t *testing.T) {
+	bin := t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	script := `echo "$*" >>"` + calls + `"; case "$*" in "get crd "*|*" delete "*) exit 1;; esac` // as for a kind that does not exist
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), filepath.Join(root, "hack/apply.sh"), "config/core", "config/judge")
+	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KO_DOCKER_REPO=registry", "KO_DEFAULTBASEIMAGE=base")
+	out, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "needs Knative Serving and Eventing") || !strings.Contains(string(out), "PARTS='config/protection config/permission'") {
+		t.Errorf("%v, %s", err, out)
+	}
+	if raw, err := os.ReadFile(calls); err != nil || strings.Contains(string(raw), "apply") {
+		t.Errorf("kubectl was called: %s, %v", raw, err)
+	}
+}
+
 // ko itself builds for linux/amd64 only.
 func TestKoBuildsForThePlatformsOfARelease(t *testing.T) {
 	if got := readKoConfig(t).DefaultPlatforms; !slices.Equal(got, base.Platforms) {
