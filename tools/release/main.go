@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := newFolder(o.out); err != nil {
 		return err
 	}
 	parts, err := readParts(o)
@@ -93,6 +93,18 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("release", o.version, "is in", o.out)
 	return nil
+}
+
+// newFolder creates the folder of the files. A file of another run would become a part of the release.
+func newFolder(out string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(out)
+	if err == nil && len(files) > 0 {
+		err = fmt.Errorf("folder %s has files of another run: remove it first", out)
+	}
+	return err
 }
 
 func readOptions(ctx context.Context) (options, error) {

@@ -320,6 +320,22 @@ func TestTheChangesOfAVersionAreItsSection(t *testing.T) {
 	}
 }
 
+func TestAReleaseHasNoFileOfAnotherRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "v0.1.0")
+	if err := newFolder(out); err != nil {
+		t.Error("a folder that does not exist:", err)
+	}
+	if err := newFolder(out); err != nil {
+		t.Error("an empty folder:", err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "SHA256SUMS.sig"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newFolder(out); err == nil {
+		t.Error("no error for a folder with the signature of another run")
+	}
+}
+
 func TestAVersionThatHelmDoesNotAcceptIsAnError(t *testing.T) {
 	for version, ok := range map[string]bool{"v0.1.0": true, "v1.2.3-rc.1": true, "0.1.0": false, "v1": false, "": false} {
 		if semver.MatchString(version) != ok {

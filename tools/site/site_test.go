@@ -180,3 +180,23 @@ func TestAnAnchorIsThatOfGitHub(t *testing.T) {
 		}
 	}
 }
+
+func TestASiteReplacesNoOtherFolder(t *testing.T) {
+	out := t.TempDir()
+	for range 2 { // into an empty folder, and over a site
+		if err := Write(nil, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := t.TempDir()
+	file := filepath.Join(other, "main.go")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(nil, other); err == nil {
+		t.Error("no error for a folder that is no site")
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html/template"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -34,8 +37,18 @@ type view struct {
 	Groups []group
 }
 
-// Write writes the site to a folder.
+// index is the file with the sections for the search.
+const index = "search-index.js"
+
+// Write writes the site to a folder, which it replaces: one that does not exist, is empty or has a site.
 func Write(pages []*Page, out string) error {
+	files, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(files) > 0 && !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == index }) {
+		return fmt.Errorf("folder %s is not empty and has no site: choose another one with -out", out)
+	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
@@ -55,11 +68,11 @@ func Write(pages []*Page, out string) error {
 		sections = append(sections, p.Sections...)
 	}
 	// A script and no JSON: a browser loads it from a folder, too.
-	index, err := json.Marshal(sections)
+	list, err := json.Marshal(sections)
 	if err != nil {
 		return err
 	}
-	if err := write(out, "search-index.js", []byte("const searchIndex = "+string(index)+";\n")); err != nil {
+	if err := write(out, index, []byte("const searchIndex = "+string(list)+";\n")); err != nil {
 		return err
 	}
 	for _, name := range []string{"style.css", "search.js", "recordings.js", "player/asciinema-player.css", "player/asciinema-player.min.js"} {
