@@ -25,6 +25,9 @@ func (a *app) getCommand() *cobra.Command {
 		Example: "  kubectl breakwater get -A\n  kubectl breakwater get deployment/web -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if all && len(args) > 0 {
+				return fmt.Errorf("-A lists the releases of all namespaces: leave it or %s out", args[0])
+			}
 			c, err := a.clients()
 			if err != nil {
 				return err
