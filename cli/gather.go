@@ -76,13 +76,12 @@ func (c *clients) saved(ctx context.Context, t target) ([]savedtemplate.Saved, e
 }
 
 // inputOf gathers the releases of the workload of an argument.
-func (c *clients) inputOf(ctx context.Context, argument string) (target, diagnosis.Input, error) {
+func (c *clients) inputOf(ctx context.Context, argument string) (diagnosis.Input, error) {
 	t, err := c.workload(ctx, argument)
 	if err != nil {
-		return t, diagnosis.Input{}, err
+		return diagnosis.Input{}, err
 	}
-	f, err := c.input(ctx, t)
-	return t, f, err
+	return c.input(ctx, t)
 }
 
 // currentInputOf is inputOf for a command about the current release of a workload, with the object that the

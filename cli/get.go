@@ -58,7 +58,7 @@ func (a *app) getCommand() *cobra.Command {
 // releases lists the releases of a namespace, or those of the workload of an argument.
 func (c *clients) releases(ctx context.Context, namespace string, args []string) ([]v1alpha1.ChangeWorkload, error) {
 	if len(args) > 0 {
-		_, f, err := c.inputOf(ctx, args[0])
+		f, err := c.inputOf(ctx, args[0])
 		return f.Releases, err
 	}
 	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})

@@ -132,7 +132,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		if wait.Err() != nil {
 			return answer, nil
 		}
-		_, next, err := c.inputOf(wait, t.String())
+		next, err := c.inputOf(wait, t.String())
 		switch {
 		case err == nil:
 			f, failed = next, false

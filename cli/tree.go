@@ -65,7 +65,7 @@ func (c *clients) treeInputs(ctx context.Context, args []string) (inputs []diagn
 		return c.inputsOfNamespace(ctx)
 	}
 	for _, argument := range args {
-		_, f, err := c.inputOf(ctx, argument)
+		f, err := c.inputOf(ctx, argument)
 		if err != nil {
 			return nil, err
 		}
