@@ -85,6 +85,17 @@ func (f *Finder) ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Rel
 	return refOf(owner), release, known
 }
 
+// HasVersion reports whether a pod that a workload owns directly has a version: that of its release, or that of its
+// ControllerRevision's template. The two differ if the webhook missed the template: the annotations of the
+// ControllerRevision are those of the template before.
+func (f *Finder) HasVersion(w *workload.Workload, p *corev1.Pod, version string) bool {
+	all, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
+	return err == nil && slices.ContainsFunc(all, func(r *appsv1.ControllerRevision) bool {
+		release, known := releaseOfRevision(r, all, w)
+		return workload.PodOfRevision(p, r.Name) && (known && release.Version == version || r.Annotations[ComputedKey] == version)
+	})
+}
+
 func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	obj, _, err := f.replicaSets.GetByKey(cache.ObjectName{Namespace: namespace, Name: ref.Name}.String())
 	rs, ok := obj.(*appsv1.ReplicaSet)

@@ -41,8 +41,7 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	}
 	var failed error
 	for _, p := range all {
-		_, release, known := r.finder.ReleaseOfPod(p)
-		if !known || release.Version != rollback.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready ||
+		if !r.finder.HasVersion(w, p, rollback.FromVersion) || p.DeletionTimestamp != nil || podOf(p).Ready ||
 			w.RecreatesSameRevision(p) {
 			continue
 		}

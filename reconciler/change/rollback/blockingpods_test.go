@@ -13,10 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
 	"knative.dev/pkg/controller"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -26,9 +34,9 @@ type podsOf struct {
 	version string
 }
 
-// ReleaseOfPod implements Finder.
-func (f podsOf) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
-	return v1alpha1.WorkloadRef{}, v1alpha1.Release{Version: f.version, Attempt: 2}, true
+// HasVersion implements Finder.
+func (f podsOf) HasVersion(_ *workload.Workload, _ *corev1.Pod, version string) bool {
+	return f.version == version
 }
 
 // rolledBackStatefulSet returns StatefulSet db, whose rollback is attempt 3, in progress.
@@ -78,6 +86,38 @@ func TestAPodBelowThePartitionIsNotDeletedAfterARollback(t *testing.T) {
 				t.Errorf("deleted pods, -want +got: %s", diff)
 			}
 		})
+	}
+}
+
+// The StatefulSet controller copies the annotations of the former template to the ControllerRevision of a template that
+// the webhook missed, and the readmission does not change them.
+func TestABlockingPodOfATemplateThatTheWebhookMissedIsDeleted(t *testing.T) {
+	w := newFixture(t)
+	ctx, _ := rtesting.SetupFakeContext(t)
+	workloadinformertest.Run(ctx, t)
+	finder, err := releasefinder.New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.finder, w.cached = finder, w.rolledBackStatefulSet(0, 0, "db-good")
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(w.cached, workload.StatefulSet.GroupVersionKind)}
+	for name, version := range map[string]string{"db-good": w.good, "db-bad": w.bad} {
+		annotations := releaseAnnotations(w.good, 1)
+		annotations[releasefinder.ComputedKey] = version
+		if err := revisioninformer.Get(ctx).Informer().GetIndexer().Add(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "default", Annotations: annotations, OwnerReferences: owner}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pod, revision := range map[string]string{"db-3": "db-good", "db-4": "db-bad"} {
+		w.pod(pod, "u1", func(p *corev1.Pod) {
+			p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}
+			p.OwnerReferences = owner
+		})
+	}
+	w.reconcile(w.release(w.good, 3, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+	if diff := cmp.Diff([]string{"db-4"}, w.deletedPods()); diff != "" {
+		t.Errorf("deleted pods, -want +got: %s", diff)
 	}
 }
 

@@ -313,9 +313,5 @@ func (w *fixture) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev
 	return releasefinder.Owned[*corev1.Pod](w.pods, set)
 }
 
-// ReleaseOfPod implements Finder.
-func (w *fixture) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
-	return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
-}
-
-// Send implements Sender.
+// HasVersion implements Finder.
+func (w *fixture) HasVersion(*workload.Workload, *corev1.Pod, string) bool { return false }

@@ -13,8 +13,8 @@ import (
 
 // Finder finds the pods of a release in caches.
 type Finder interface {
-	// ReleaseOfPod returns the release of a pod, and its workload.
-	ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
+	// HasVersion reports whether a pod that a workload owns directly has a version.
+	HasVersion(w *workload.Workload, p *corev1.Pod, version string) bool
 	// Pods returns the pods of a release.
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }
