@@ -101,11 +101,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 }
 
 // due reports whether a release needs a decision: most ChangeWorkloads must not
-// cost an API request.
+// cost an API request. For a version that failed its check, the template may be that of an earlier attempt, which the
+// status does not name.
 func due(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.ReleaseSuccess && c.Status.SavedTemplateName == "" ||
-		c.Status.Phase == v1alpha1.ReleaseSuspend ||
-		c.Status.Phase == v1alpha1.ReleaseFailed && c.Status.SavedTemplateName != ""
+		c.CountsAsFailed()
 }
 
 // baselineUnavailable reports whether the release is a baseline whose pods are not

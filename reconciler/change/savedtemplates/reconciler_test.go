@@ -213,6 +213,20 @@ func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
 	}
 }
 
+// A release fails late, and its own template was never saved: a newer release replaced it before. The template that an
+// earlier attempt saved is still there.
+func TestTheTemplateOfAnEarlierAttemptOfAFailedVersionIsDeleted(t *testing.T) {
+	w := at(t, "v4", 4, v1alpha1.ReleaseFailed, v1alpha1.ReasonCheckFailed, before(t, "v1", 1), before(t, "b", 2))
+	w.change.Spec.Reversion, w.change.Spec.Attempt = "v1", 3
+	w.change.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	if attempts, _ := w.savedAttempts(t.Context(), t); !cmp.Equal(attempts, []int64{2}) {
+		t.Errorf("the templates of attempts %v stay", attempts)
+	}
+}
+
 func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
 	w.change.Spec.Attempt = 4
