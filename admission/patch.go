@@ -17,8 +17,8 @@ import (
 type Mutation struct {
 	// Labels and Annotations are the complete desired maps.
 	Labels, Annotations map[string]string
-	// Resume is the operations that resume a held rollout; usually empty.
-	Resume []workload.Operation
+	// Rollout is the operations that resume a held rollout or keep it stopped; usually empty.
+	Rollout []workload.Operation
 	// Template changes the release on the template of a Knative Service; otherwise empty.
 	Template []workload.Operation
 	// Traffic changes spec.traffic of a Knative Service; usually empty.
@@ -58,13 +58,13 @@ func (m Mutation) Patch(w *workload.Workload) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare metadata: %w", err)
 	}
-	ops := make([]workload.Operation, 0, len(compared)+len(m.Resume)+len(m.Template)+len(m.Traffic))
+	ops := make([]workload.Operation, 0, len(compared)+len(m.Rollout)+len(m.Template)+len(m.Traffic))
 	for _, op := range compared {
 		ops = append(ops, workload.Operation{Op: op.Operation, Path: op.Path, Value: op.Value})
 	}
 	// The operations are independent; sorting makes the patch deterministic.
 	slices.SortFunc(ops, func(a, b workload.Operation) int { return strings.Compare(a.Path, b.Path) })
-	if ops = slices.Concat(ops, m.Resume, m.Template, m.Traffic); len(ops) == 0 {
+	if ops = slices.Concat(ops, m.Rollout, m.Template, m.Traffic); len(ops) == 0 {
 		return nil, nil
 	}
 	return json.Marshal(ops)

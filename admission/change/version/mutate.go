@@ -43,6 +43,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 			m.Traffic = c.New.RestoreTraffic(v1alpha1.RestorableTrafficOf(c.Old.Labels, c.Old.Annotations))
 			resume(&m, c, c.Old.Annotations)
 		}
+		keepUnjudgedHold(&m, c)
 		if err := holdTraffic(&m, c, release, traffic); err != nil {
 			return admission.Mutation{}, err
 		}
@@ -189,7 +190,7 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	if !held || c.Old != nil && c.New.ManifestPauses() {
 		return
 	}
-	m.Resume = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
+	m.Rollout = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
 }
 
 // restoreTraffic moves the traffic of a Knative Service back when this change ends a hold.
@@ -215,6 +216,22 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 		if v1alpha1.HoldOf(c.New.Annotations).IsUntilJudged() {
 			m.Traffic = restoreTraffic(c, c.New.Annotations)
 		}
+	}
+}
+
+// keepUnjudgedHold reverts changes of the annotation of a hold because of unjudged pods or an unjudged order. Without
+// the annotation the controller would hold again a rollout that a person has resumed. An update that also removes
+// Breakwater's other annotations (`kubectl replace`, for instance) does not resume the rollout: a GitOps controller
+// may repeat it at each sync.
+func keepUnjudgedHold(m *admission.Mutation, c admission.Change) {
+	hold := v1alpha1.HoldOf(c.Old.Annotations)
+	if hold == nil || !hold.Unjudged || c.TemplateChanged || c.ByController() {
+		return
+	}
+	m.SetAnnotation(v1alpha1.HoldAnnotation, c.Old.Annotations[v1alpha1.HoldAnnotation])
+	_, known := v1alpha1.ReleaseOf(c.New.Annotations)
+	if !known && c.Old.PausedOrHeld() && !c.Old.Kind.HoldChangedNothing(hold.Former) {
+		m.Rollout = c.New.Stop()
 	}
 }
 

@@ -88,10 +88,12 @@ func resumedAfterApply(d *appsv1.Deployment) {
 func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	held, bare := builder.Held, builder.Bare
 	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
+	holdOfUnjudged := annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"unjudged":true}`)
 	unjudged := func(d *appsv1.Deployment) {
 		paused(true)(d)
-		annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"unjudged":true}`)(d)
+		holdOfUnjudged(d)
 	}
+	const pausedBefore = `{"attempt":1,"former":true,"unjudged":true}`
 	// A person had suspended the workload before its check failed.
 	frozen := func(kind v1alpha1.BypassKind, attempt int64) builder.Option {
 		return builder.Bypassed(v1alpha1.Bypass{Kind: kind, User: alice, Suspend: since, Attempt: attempt, Freeze: "holidays"})
@@ -206,6 +208,28 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old:  build(versioned(3)),
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "1"), repair(1)),
 			want: build(versioned(3)), decision: Kept,
+		},
+		"hold of an unjudged release removed by a replace": {
+			old: build(versioned(1), unjudged), new: build(bare), want: build(bare, versioned(1), unjudged), decision: Kept,
+		},
+		"hold of an unjudged release removed by a replace, repeated call": {
+			old: build(versioned(1), unjudged), new: build(bare, versioned(1), unjudged), want: build(bare, versioned(1), unjudged), decision: Kept,
+		},
+		"hold of an unjudged release removed by a replace, resumed before": {
+			old: build(versioned(1), unjudged, paused(false)), new: build(bare), want: build(bare, versioned(1), holdOfUnjudged), decision: Kept,
+		},
+		"hold of an unjudged release removed by a replace, paused before it was held": {
+			old: build(versioned(1), paused(true), annotated(v1alpha1.HoldAnnotation, pausedBefore)), new: build(bare),
+			want: build(bare, versioned(1), annotated(v1alpha1.HoldAnnotation, pausedBefore)), decision: Kept,
+		},
+		"hold of an unjudged release removed and resumed by a user": {
+			old: build(versioned(1), unjudged), new: build(versioned(1)), want: build(versioned(1), holdOfUnjudged), decision: Kept,
+		},
+		"hold of an unjudged release removed by a user": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), paused(true)), want: build(versioned(1), unjudged), decision: Kept,
+		},
+		"hold of an unjudged release ended by the controller": {
+			old: build(versioned(1), unjudged), new: build(versioned(1)), user: v1alpha1.ControllerUser, want: build(versioned(1)), decision: Kept,
 		},
 		"release removed by a replace": {
 			old: build(versioned(3)), new: build(bare), want: build(bare, versioned(3)), decision: Kept,
