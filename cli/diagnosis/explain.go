@@ -223,7 +223,7 @@ func failedPods(c *v1alpha1.ChangeWorkload) []string {
 	var lines []string
 	for i, p := range c.Status.DefenseCheckFailPods {
 		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("and %d more pods failed", len(c.Status.DefenseCheckFailPods)-i))
+			lines = append(lines, fmt.Sprintf("and %d more pods failed", int(c.Status.Counts.Failed)-i))
 			break
 		}
 		lines = append(lines, p.Failure())

@@ -13,3 +13,10 @@ func TestABatchHasAtLeastOnePod(t *testing.T) {
 		}
 	}
 }
+
+func TestABatchFitsIntoOneObject(t *testing.T) {
+	s := Settings{BatchPercent: 100}
+	if got := s.BatchSize(12000); got != 1000 {
+		t.Errorf("a batch of 12000 replicas has %d pods", got)
+	}
+}

@@ -112,10 +112,14 @@ func Default() Settings {
 	}
 }
 
+// maxBatchSize is the largest number of pods in a batch. A ChangePod has the pods of its batch and their results, and
+// must stay below the 1.5 MiB limit of etcd.
+const maxBatchSize = 1000
+
 // BatchSize returns the number of pods in a batch of a workload with that many
-// replicas, at least 1.
+// replicas, at least 1 and at most maxBatchSize.
 func (s Settings) BatchSize(replicas int32) int32 {
-	return max(1, replicas*s.BatchPercent/100)
+	return min(max(1, replicas*s.BatchPercent/100), maxBatchSize)
 }
 
 // FromObjects computes the settings from the objects; see Effective. Invalid

@@ -112,7 +112,7 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	// +listType=atomic
 	DefenseCheckPassPods []PodSummary `json:"defenseCheckPassPods,omitempty"`
-	// DefenseCheckFailPods are all pods that failed, with the reason.
+	// DefenseCheckFailPods are pods that failed, with the reason; at most 1000, counts has all.
 	// +optional
 	// +listType=atomic
 	DefenseCheckFailPods []PodSummary `json:"defenseCheckFailPods,omitempty"`

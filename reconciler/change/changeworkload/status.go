@@ -1,27 +1,32 @@
 package changeworkload
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// listLimit is the length of the lists of pods in status, except the complete list
-// of failed pods; counts are complete. Functions read the object for each verdict:
+// listLimit is the length of the lists of pods in status, except that of failed
+// pods (maxFailedPods); counts are complete. Functions read the object for each verdict:
 // with lists of 100 these reads were half of the API server's load in a release of
 // 1000 pods.
 const listLimit = 25
 
-// maxMessageBytes is the maximum size of the messages of all failed pods together. The object
-// must stay below the 1.5 MiB limit of etcd, or no write succeeds.
-const maxMessageBytes = 256 << 10
+// maxFailedPods is how many failed pods the status lists, and maxMessageBytes the maximum size of their messages
+// together. The object must stay below the 1.5 MiB limit of etcd, or no write succeeds.
+const (
+	maxFailedPods   = 1000
+	maxMessageBytes = 256 << 10
+)
 
 // derive returns a copy of the ChangeWorkload with the derived status of a decision.
 func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
@@ -31,7 +36,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	st.DefensePreparingPods = firstPods(t.Preparing)
 	st.DefenseCheckingPods = firstPods(t.Checking)
 	st.DefenseCheckPassPods = firstPods(t.Passed)
-	st.DefenseCheckFailPods = limitMessages(t.Failed)
+	st.DefenseCheckFailPods = limitFailed(st.DefenseCheckFailPods, t.Failed)
 	st.Counts = v1alpha1.PodCounts{
 		Pods:      int32(len(t.Preparing) + len(t.Checking) + len(t.Passed) + len(t.Failed)),
 		Preparing: int32(len(t.Preparing)),
@@ -75,7 +80,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	if equality.Semantic.DeepEqual(a, b) {
 		return same
 	}
-	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || !equality.Semantic.DeepEqual(a.Probation, b.Probation) || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
+	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || !equality.Semantic.DeepEqual(a.Probation, b.Probation) || a.Counts.Failed != b.Counts.Failed ||
 		len(a.Conditions) != len(b.Conditions) {
 		return transition
 	}
@@ -296,10 +301,19 @@ func firstPods(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	return pods[:min(len(pods), listLimit)]
 }
 
-// limitMessages returns the pods with messages cut to maxMessageBytes.
-func limitMessages(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
-	out := slices.Clone(pods)
-	limit := maxMessageBytes / max(1, len(pods))
+// limitFailed returns at most maxFailedPods pods, with messages cut to maxMessageBytes. Those that are stored already come
+// first, because the fail of a pod may be stored nowhere else.
+func limitFailed(stored, failed []v1alpha1.PodSummary) []v1alpha1.PodSummary {
+	out := slices.Clone(failed)
+	if len(out) > maxFailedPods {
+		place := map[types.UID]int{}
+		for _, p := range stored {
+			place[p.UID] = -1
+		}
+		slices.SortStableFunc(out, func(a, b v1alpha1.PodSummary) int { return cmp.Compare(place[a.UID], place[b.UID]) })
+		out = out[:maxFailedPods]
+	}
+	limit := maxMessageBytes / max(1, len(out))
 	for i := range out {
 		if m := out[i].Message; len(m) > limit {
 			out[i].Message = strings.ToValidUTF8(m[:limit], "") // removes a rune that was cut

@@ -127,6 +127,28 @@ func TestTheMessagesOfAThousandFailedPodsFitIntoOneObject(t *testing.T) {
 	}
 }
 
+// Pods whose fail is only in the status stay in the list: a fail stays when the batch was deleted.
+func TestTheFailedPodsOfALargeReleaseFitIntoOneObject(t *testing.T) {
+	in := release(3000, finished(1, 3000))
+	for n := 1; n <= 3000; n++ {
+		judged(n, "fail")(&in)
+	}
+	const deleted = 3001
+	in.ChangeWorkload.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{summary(deleted)}
+	st := written(in).Status
+	if len(st.DefenseCheckFailPods) != maxFailedPods || st.Counts.Failed != 3001 {
+		t.Errorf("%d fails listed, counts %+v", len(st.DefenseCheckFailPods), st.Counts)
+	}
+	if st.DefenseCheckFailPods[0].UID != summary(deleted).UID {
+		t.Errorf("the first is %+v", st.DefenseCheckFailPods[0])
+	}
+	more := written(in)
+	more.Status.Counts.Failed++
+	if got := compare(written(in), more); got != transition {
+		t.Errorf("another fail is %v", got)
+	}
+}
+
 func TestAnUnjudgedPassIsAlwaysReported(t *testing.T) {
 	c := written(release(1, finished(1, 1), judged(1, "done"), complete1))
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsTrue() {
