@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,7 @@ func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.W
 		if observed < w.Generation {
 			return true, nil
 		}
-		return c.missedInControllerRevisions(ctx, w, annotated)
+		return c.missedInControllerRevisions(ctx, w, annotated, current)
 	default:
 		return true, nil // a new default in Kubernetes changes no custom resource
 	}
@@ -91,9 +92,10 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 	return false, nil
 }
 
-// missedInControllerRevisions reports whether several ControllerRevisions of the workload have version annotated, or
-// the latest ControllerRevision has another version: see savedtemplate.CountReleased.
-func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, annotated string) (bool, error) {
+// missedInControllerRevisions reports whether several ControllerRevisions of the workload have version annotated, the
+// latest one has another version (see savedtemplate.CountReleased), or one has version annotated and the template whose
+// version is current: that of the former template was deleted (revisionHistoryLimit).
+func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
@@ -103,5 +105,6 @@ func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.W
 		return false, err
 	}
 	n, latest := savedtemplate.CountReleased(templates, annotated)
-	return n > 1 || len(templates) > 0 && !latest, nil
+	newest := slices.ContainsFunc(templates, func(t savedtemplate.Template) bool { return t.Recorded == annotated && t.Version == current })
+	return n > 1 || newest || len(templates) > 0 && !latest, nil
 }

@@ -152,7 +152,7 @@ func TestATemplateOfAStatefulSetIsMissedIfTwoRevisionsHaveItsVersion(t *testing.
 	revision := func(number int64, version string, template corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{
 			Revision: number,
-			ObjectMeta: metav1.ObjectMeta{Name: template.Spec.Containers[0].Image, Namespace: "default", Annotations: map[string]string{v1alpha1.VersionKey: version},
+			ObjectMeta: metav1.ObjectMeta{Name: template.Spec.Containers[0].Image, Namespace: "default", Annotations: map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "1"},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, workload.StatefulSet.GroupVersionKind)}},
 			Data: runtime.RawExtension{Raw: builder.JSON(t, map[string]any{"spec": map[string]any{"template": template}})},
 		}
@@ -162,11 +162,12 @@ func TestATemplateOfAStatefulSetIsMissedIfTwoRevisionsHaveItsVersion(t *testing.
 		revisions []*appsv1.ControllerRevision
 		want      bool
 	}{
-		"a new default of Kubernetes":                    {2, []*appsv1.ControllerRevision{revision(2, written, first), revision(1, "former", live)}, false},
-		"a template that the webhook did not see":        {2, []*appsv1.ControllerRevision{revision(1, written, first), revision(2, written, live)}, true},
-		"a revision from before the opt-in":              {2, []*appsv1.ControllerRevision{revision(1, "", first), revision(2, written, live)}, true},
-		"a template that the controller did not see yet": {1, []*appsv1.ControllerRevision{revision(1, written, first)}, true},
-		"a former template, applied again":               {2, []*appsv1.ControllerRevision{revision(2, written, first), revision(3, "former", live)}, true},
+		"a new default of Kubernetes":                              {2, []*appsv1.ControllerRevision{revision(2, written, first), revision(1, "former", live)}, false},
+		"a template that the webhook did not see":                  {2, []*appsv1.ControllerRevision{revision(1, written, first), revision(2, written, live)}, true},
+		"a revision from before the opt-in":                        {2, []*appsv1.ControllerRevision{revision(1, "", first), revision(2, written, live)}, true},
+		"a template that the controller did not see yet":           {1, []*appsv1.ControllerRevision{revision(1, written, first)}, true},
+		"a template that the webhook did not see, history is gone": {2, []*appsv1.ControllerRevision{revision(2, written, live)}, true},
+		"a former template, applied again":                         {2, []*appsv1.ControllerRevision{revision(2, written, first), revision(3, "former", live)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set.Status.ObservedGeneration = tc.observed

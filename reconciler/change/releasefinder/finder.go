@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -206,12 +207,17 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 
 // CountRevisions returns how many revisions of a workload have the version. It also counts the
 // ControllerRevision of the current template: if a former template is applied again while the webhook is
-// unreachable, this is an old one, with the annotations of its old attempt.
-func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, error) {
+// unreachable, this is an old one, with the annotations of its old attempt. newest is when the newest ReplicaSet or
+// ControllerRevision was created that has the version in its annotations; zero if there is none.
+func (f *Finder) CountRevisions(w *workload.Workload, version string) (n int, newest time.Time, err error) {
 	if version == "" {
-		return 0, nil
+		return 0, newest, nil
 	}
-	n := 0
+	created := func(o metav1.Object) {
+		if at := o.GetCreationTimestamp().Time; o.GetAnnotations()[v1alpha1.VersionKey] == version && at.After(newest) {
+			newest = at
+		}
+	}
 	count := func(v string) {
 		if v == version {
 			n++
@@ -221,28 +227,30 @@ func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, erro
 		for _, d := range f.workloads.Deployments(w) {
 			count(d.Annotations[v1alpha1.VersionKey])
 		}
-		return n, nil
+		return n, newest, nil
 	}
 	if w.Kind.Revisions == workload.ReplicaSets {
 		sets, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
 		for _, rs := range sets {
 			count(rs.Annotations[v1alpha1.VersionKey])
+			created(rs)
 		}
-		return n, err
+		return n, newest, err
 	}
 	current, err := workload.Version(w.Kind, &w.Template)
 	if err != nil {
-		return 0, err
+		return 0, newest, err
 	}
 	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
 	for _, r := range revisions {
+		created(r)
 		if computed := r.Annotations[ComputedKey]; computed == current {
 			n++
 		} else {
 			count(cmp.Or(r.Annotations[v1alpha1.VersionKey], computed))
 		}
 	}
-	return n, err
+	return n, newest, err
 }
 
 // releaseOf returns the release of a pod that a workload owns directly; all are

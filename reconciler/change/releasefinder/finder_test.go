@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -197,9 +198,20 @@ func TestRevisionsOfAVersionAreCounted(t *testing.T) {
 		"new default of Kubernetes":                  {"b with a default", "b", []*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 1},
 	} {
 		f, w := newFinder(t, tc.template, 1, tc.revisions...)
-		if got, err := f.CountRevisions(w, version(t, tc.recorded)); err != nil || got != tc.want {
+		if got, _, err := f.CountRevisions(w, version(t, tc.recorded)); err != nil || got != tc.want {
 			t.Errorf("%s: %d revisions, %v; want %d", name, got, err, tc.want)
 		}
+	}
+}
+
+// With revisionHistoryLimit 0 the StatefulSet controller deletes the revision of the template before.
+func TestTheNewestRevisionOfAVersionIsKnown(t *testing.T) {
+	at := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	missed, older, other := made(t, "b", "b", releaseAnnotations(t, "a", 1)), made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "c", "c", releaseAnnotations(t, "c", 2))
+	missed.CreationTimestamp, older.CreationTimestamp, other.CreationTimestamp = at, metav1.NewTime(at.Add(-time.Hour)), metav1.NewTime(at.Add(time.Hour))
+	f, w := newFinder(t, "b", 1, missed, older, other)
+	if _, newest, err := f.CountRevisions(w, version(t, "a")); err != nil || !newest.Equal(at.Time) {
+		t.Errorf("got %s, %v; want %s", newest, err, at)
 	}
 }
 

@@ -55,7 +55,8 @@ func Trim(obj any) (any, error) {
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: r.Name, Namespace: r.Namespace, UID: r.UID, ResourceVersion: r.ResourceVersion,
-			Annotations: annotations, OwnerReferences: r.OwnerReferences, DeletionTimestamp: r.DeletionTimestamp,
+			Annotations: annotations, OwnerReferences: r.OwnerReferences,
+			CreationTimestamp: r.CreationTimestamp, DeletionTimestamp: r.DeletionTimestamp,
 		},
 		Revision: r.Revision,
 	}, nil

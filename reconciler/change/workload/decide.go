@@ -37,6 +37,8 @@ type Input struct {
 	// version, or are the ControllerRevision of the current template. Revisions differ
 	// in their templates, so more than one means that the webhook missed a template.
 	RevisionCount int
+	// NewestRevision is when the newest ReplicaSet or ControllerRevision was created that has Label in its annotations.
+	NewestRevision time.Time
 	// StoppedBeforeReplicaSet: no ReplicaSet has the current template, because the rollout is paused or held. So
 	// if Computed is not Label, the webhook missed the template: a new default of Kubernetes changes the template of
 	// a ReplicaSet, too.
@@ -122,7 +124,7 @@ func Decide(in Input) Decision {
 		return Decision{Readmission: ReadmissionUnversioned}
 	}
 	d := Decision{DeleteOfEarlierWorkloads: ofEarlierWorkloads(in)}
-	if in.Computed != in.Label && (in.RevisionCount > 1 || in.StoppedBeforeReplicaSet) {
+	if in.Computed != in.Label && (in.RevisionCount > 1 || in.StoppedBeforeReplicaSet || in.revisionAfterSuccess()) {
 		d.Readmission = ReadmissionTemplateMissed
 	}
 	switch c := in.Named; {
@@ -145,6 +147,18 @@ func Decide(in Input) Decision {
 		d.DeleteOlder = replacedOverLimit(in)
 	}
 	return d
+}
+
+// revisionAfterSuccess reports whether a revision has the release in its annotations, but was created after the release
+// had succeeded: its template is another one, and that of the release was deleted (revisionHistoryLimit). A new default
+// of Kubernetes creates none.
+func (in Input) revisionAfterSuccess() bool {
+	c := in.Named
+	if c == nil || c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt || c.Status.Phase != v1alpha1.ReleaseSuccess {
+		return false
+	}
+	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)
+	return succeeded != nil && in.NewestRevision.After(succeeded.LastTransitionTime.Inner.Time)
 }
 
 // ofEarlierWorkloads returns the ChangeWorkloads of earlier workloads that are not deleted yet.

@@ -45,6 +45,9 @@ func TestDecide(t *testing.T) {
 	oldLeaving := recorded("gone", "d", 1, v1alpha1.ReleaseSuspend)
 	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
 	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	succeeded := recorded("now", "d", 2, v1alpha1.ReleaseSuccess)
+	succeeded.Status.SetConditions(apis.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue,
+		LastTransitionTime: apis.VolatileTime{Inner: ended}}})
 	closing := func(since time.Duration) *v1alpha1.ChangeWorkload {
 		c := recorded("now", "d", 1, v1alpha1.ReleaseFailed)
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: ended.Add(-since)}, []string{v1alpha1.OrderFinalizer}
@@ -172,6 +175,16 @@ func TestDecide(t *testing.T) {
 		"a template that came past the webhook while the rollout is paused or held, and has no ReplicaSet, is readmitted": {
 			in:   input(func(in *Input) { in.Computed, in.StoppedBeforeReplicaSet, in.Named = "v2", true, running }),
 			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"a template that came past the webhook, whose ReplicaSet is the only one and newer than the success, is readmitted": {
+			in:   input(func(in *Input) { in.Computed, in.NewestRevision, in.Named = "v2", ended.Add(time.Second), succeeded }),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"a new default of Kubernetes after a success is no release": {
+			in: input(func(in *Input) { in.Computed, in.NewestRevision, in.Named = "v2", ended.Add(-time.Second), succeeded }),
+		},
+		"a ReplicaSet that is newer than the success is no readmission when the version is right": {
+			in: input(func(in *Input) { in.NewestRevision, in.Named = ended.Add(time.Second), succeeded }),
 		},
 		"a template that the webhook saw while the rollout was paused is not": {
 			in: input(func(in *Input) { in.StoppedBeforeReplicaSet, in.Named = true, running }),

@@ -50,8 +50,8 @@ const staleCacheRetry = time.Second
 // revisionCounter counts revisions of workloads.
 type revisionCounter interface {
 	// CountRevisions returns how many revisions of a workload have the version, or are that of its
-	// current template.
-	CountRevisions(w *workload.Workload, version string) (int, error)
+	// current template, and when the newest of those that have it in their annotations was created.
+	CountRevisions(w *workload.Workload, version string) (n int, newest time.Time, err error)
 }
 
 // Reconciler creates and deletes ChangeWorkloads of workloads.
@@ -140,7 +140,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	if in.Computed, err = workload.Version(w.Kind, &w.Template); err != nil {
 		return Input{}, controller.NewPermanentError(err)
 	}
-	if in.RevisionCount, err = r.revisions.CountRevisions(w, in.Label); err != nil {
+	if in.RevisionCount, in.NewestRevision, err = r.revisions.CountRevisions(w, in.Label); err != nil {
 		return Input{}, err
 	}
 	all, err := r.changeWorkloads.ChangeWorkloads(w.Namespace).List(labels.Everything())

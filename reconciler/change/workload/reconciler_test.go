@@ -82,7 +82,9 @@ func withoutUID(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
 // oneEach reports one revision per version.
 type oneEach struct{}
 
-func (oneEach) CountRevisions(*workload.Workload, string) (int, error) { return 1, nil }
+func (oneEach) CountRevisions(*workload.Workload, string) (int, time.Time, error) {
+	return 1, time.Time{}, nil
+}
 
 // newTestReconciler returns a Reconciler with caches and a fake API server that have the
 // objects of the row.
