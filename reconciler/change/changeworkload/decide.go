@@ -206,7 +206,7 @@ func decideRelease(in Input) Decision {
 		// Pods that were created after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Action = successAction(in)
-		d.Order = decideClose(in, v1alpha1.OrderSuccess)
+		d.Order = decideCloseOfSuccess(in, d.Pods)
 		return d
 	case c.Status.Phase == v1alpha1.ReleaseFailed && ended(c):
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOfSucceeded(c), messageOfSucceeded(c)
@@ -315,7 +315,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 	switch d.Phase {
 	case v1alpha1.ReleaseSuccess:
 		d.Action = successAction(in)
-		if end := decideClose(in, v1alpha1.OrderSuccess); end.WakeSubmit {
+		if end := decideCloseOfSuccess(in, d.Pods); end.WakeSubmit {
 			d.Order.Step, d.Order.WakeSubmit, d.Order.WakeFor = end.Step, true, resend.ForCall
 		} else {
 			d.Order.WakeSubmit = false

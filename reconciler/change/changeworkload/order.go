@@ -225,6 +225,16 @@ func decideClose(in Input, state v1alpha1.OrderState) Order {
 	return o
 }
 
+// decideCloseOfSuccess decides the order of a release that succeeds or has succeeded. Without pods, as at 0 replicas, it
+// stays open for the next pods, which are judged, until a newer release or a deletion ends this one.
+func decideCloseOfSuccess(in Input, pods PodOutcomes) Order {
+	o, stored := decideClose(in, v1alpha1.OrderSuccess), in.ChangeWorkload.Status.OrderStep
+	if !succeedsWithPods(in, pods) && (stored == nil || stored.Name != v1alpha1.OrderStepClose) {
+		o.Step, o.WakeSubmit = stored, false
+	}
+	return o
+}
+
 // closeState is the final state of the order of a release that a newer one replaced.
 func closeState(in Input) v1alpha1.OrderState {
 	switch {

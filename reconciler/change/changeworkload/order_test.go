@@ -115,6 +115,10 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 	passed := func(options ...func(*Input)) Input {
 		return release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "pass"), complete1}, options...)...)
 	}
+	atZero := func(options ...func(*Input)) Input {
+		return release(0, append([]func(*Input){withServer, complete1, orderOpen, called(pre, ""), orderSaid(pre, "pass"),
+			called(post, ""), orderSaid(post, "pass"), atStep(finish, "")}, options...)...)
+	}
 	started := func(in *Input) { orderOpen(in); called(pre, "")(in); orderSaid(pre, "pass")(in) }
 	finishing := func(in *Input) { started(in); called(post, "")(in); atStep(finish, "")(in) }
 	unanswered := order(func(o *v1alpha1.Order) { o.Submissions[len(o.Submissions)-1].AnsweredTime = nil })
@@ -222,6 +226,11 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"an order that was not opened is not closed":                               {goes(was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
 		"a failed release is replaced before its order is opened":                  {goes(was(suspend), newer, isRollback), want{suspend, "", "", closeIt, false, "ROLLBACK", "Unknown"}},
 		"a failed release is replaced, without a server":                           {release(1, was(suspend), newer), want{suspend, "", "", closeIt, false, "CANCEL", "False/" + v1alpha1.ReasonNoServerConfigured}},
+		"without pods it succeeds, and its order stays open for its next pods":     {atZero(), want{success, rolling, "", finish, false, "", "True"}},
+		"without pods, a look later":                                               {atZero(recorded), want{success, rolling, "", finish, false, "", "True"}},
+		"without pods, scaled up":                                                  {atZero(recorded, scaledTo(1), finished(1, 1)), want{running, judging, "", finish, false, "", "True"}},
+		"without pods, scaled up, and its pod passed":                              {atZero(recorded, scaledTo(1), finished(1, 1), judged(1, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"without pods, replaced":                                                   {atZero(recorded, newer), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
 		"a failed release is replaced, a look later":                               {goes(was(suspend), newer, isRollback, recorded, newer), want{suspend, "", "", closeIt, false, "ROLLBACK", "Unknown"}},
 		"an order that is opened later is closed, as the release is replaced":      {goes(was(suspend), newer, isRollback, recorded, orderOpen), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
 		"a release that failed after its order was closed is replaced":             {goes(started, was(suspend), newer, atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{suspend, "", "", closeIt, false, "CANCEL", "Unknown"}},
