@@ -2,14 +2,13 @@ package rollbackapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -82,41 +81,13 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 
 // templates returns the templates that the workload's controller has stored.
 func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]savedtemplate.Template, error) {
-	labels, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
-	if err != nil {
+	var object struct {
+		Spec struct {
+			Selector *metav1.LabelSelector `json:"selector"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
 		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	matching, err := selectorOf(labels)
-	if err != nil {
-		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
-	}
-	if w.Kind.Revisions == workload.ReplicaSets {
-		sets, err := s.Dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(w.Namespace).List(ctx, matching)
-		if err != nil {
-			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
-		}
-		return savedtemplate.FromReplicaSets(sets.Items, w)
-	}
-	revisions, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
-	if err != nil {
-		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
-	}
-	return savedtemplate.FromControllerRevisions(revisions.Items, w)
-}
-
-// selectorOf converts the selector of an object into list options.
-func selectorOf(content map[string]any) (metav1.ListOptions, error) {
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return metav1.ListOptions{}, err
-	}
-	var labels metav1.LabelSelector
-	if err := json.Unmarshal(raw, &labels); err != nil {
-		return metav1.ListOptions{}, err
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&labels)
-	if err != nil {
-		return metav1.ListOptions{}, err
-	}
-	return metav1.ListOptions{LabelSelector: selector.String()}, nil
+	return savedtemplate.ListFromController(ctx, s.Kube, s.Dynamic, w, object.Spec.Selector)
 }

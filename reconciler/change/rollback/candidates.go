@@ -3,10 +3,6 @@ package rollback
 import (
 	"cmp"
 	"context"
-	"fmt"
-
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -73,21 +69,5 @@ func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([
 	if w.Kind.Revisions == workload.KnativeRevisions {
 		return nil, nil // only saved templates: Serving itself keeps traffic on a Revision that is Ready
 	}
-	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
-	}
-	matching := metav1.ListOptions{LabelSelector: selector.String()}
-	if w.Kind.Revisions == workload.ReplicaSets {
-		list, err := r.dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(w.Namespace).List(ctx, matching)
-		if err != nil {
-			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
-		}
-		return savedtemplate.FromReplicaSets(list.Items, w.Workload)
-	}
-	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
-	if err != nil {
-		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
-	}
-	return savedtemplate.FromControllerRevisions(list.Items, w.Workload)
+	return savedtemplate.ListFromController(ctx, r.kube, r.dynamic, w.Workload, w.Selector)
 }
