@@ -37,7 +37,7 @@ func sendable(text string) string {
 // not contain their causes.
 func (a Answer) WithWarnings(causes []metav1.StatusCause) Answer {
 	for _, c := range causes {
-		a.Warn(c.Message)
+		a = a.Warn(c.Message)
 	}
 	return a
 }

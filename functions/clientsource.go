@@ -2,8 +2,6 @@ package functions
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -50,20 +48,11 @@ func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *
 
 // NewReplicaClientSource returns the ClientSource of a replica of a function. It reads the
 // configuration at most once within ConfigCacheTTL. Its clients have the rate limit of one replica:
-// the configured one divided by RATE_LIMIT_REPLICAS.
-func NewReplicaClientSource(kube kubernetes.Interface) *ClientSource {
+// the configured one divided by the number of replicas.
+func NewReplicaClientSource(kube kubernetes.Interface, replicas int) *ClientSource {
 	s := NewClientSource(kube)
-	s.maxAge, s.replicas = ConfigCacheTTL, rateLimitReplicas()
+	s.maxAge, s.replicas = ConfigCacheTTL, replicas
 	return s
-}
-
-// rateLimitReplicas returns the value of environment variable RATE_LIMIT_REPLICAS, or 1.
-func rateLimitReplicas() int {
-	n, err := strconv.Atoi(os.Getenv("RATE_LIMIT_REPLICAS"))
-	if err != nil {
-		return 1
-	}
-	return max(1, n)
 }
 
 // Config returns the configuration. Without the objects, no server and no token are

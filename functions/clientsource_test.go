@@ -22,7 +22,7 @@ func TestAChangedConfigurationTakesEffectAfterTheCacheTTL(t *testing.T) {
 	}
 	kube := fake.NewClientset(configMap, secret)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
-	server := functions.NewReplicaClientSource(kube)
+	server := functions.NewReplicaClientSource(kube, 1)
 	server.Clock = clock
 	configured := func() bool {
 		t.Helper()

@@ -33,6 +33,8 @@ type Clients struct {
 	Change versioned.Interface
 	// Config is the configuration of both, for creating other clients.
 	Config *rest.Config
+	// RateLimitReplicas is the number of processes that share the rate limit of the server.
+	RateLimitReplicas int
 }
 
 // NewClients returns clients for the cluster of the process or of the kubeconfig.
@@ -53,6 +55,10 @@ func NewClients(kubeconfig, userAgent string) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
+	replicas, err := number("RATE_LIMIT_REPLICAS", 1)
+	if err != nil {
+		return Clients{}, err
+	}
 	config.QPS, config.Burst, config.Timeout = float32(qps), burst, clientTimeout
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -62,7 +68,7 @@ func NewClients(kubeconfig, userAgent string) (Clients, error) {
 	if err != nil {
 		return Clients{}, fmt.Errorf("create client: %w", err)
 	}
-	return Clients{Kube: kube, Change: change, Config: config}, nil
+	return Clients{Kube: kube, Change: change, Config: config, RateLimitReplicas: replicas}, nil
 }
 
 // number returns the value of an environment variable, which must be positive, or the

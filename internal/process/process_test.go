@@ -43,18 +43,21 @@ func TestAProcessServesWithoutTheAPIServer(t *testing.T) {
 func TestTheRateLimitOfTheKubernetesClientsIsConfigured(t *testing.T) {
 	runOutsideCluster(t)
 	for _, tc := range []struct {
-		qps, burst string
-		want       float32
-		wantBurst  int
-		fails      bool
+		qps, burst, replicas string
+		want                 float32
+		wantBurst            int
+		wantReplicas         int
+		fails                bool
 	}{
-		{"", "", 200, 400, false}, {"50", "60", 50, 60, false}, {"0", "", 0, 0, true}, {"", "many", 0, 0, true},
+		{"", "", "", 200, 400, 1, false}, {"50", "60", "3", 50, 60, 3, false},
+		{"0", "", "", 0, 0, 0, true}, {"", "many", "", 0, 0, 0, true}, {"", "", "3x", 0, 0, 0, true},
 	} {
 		t.Setenv("KUBE_API_QPS", tc.qps)
 		t.Setenv("KUBE_API_BURST", tc.burst)
+		t.Setenv("RATE_LIMIT_REPLICAS", tc.replicas)
 		c, err := process.NewClients(os.Getenv("KUBECONFIG"), "test")
-		if (err != nil) != tc.fails || (err == nil && (c.Config.QPS != tc.want || c.Config.Burst != tc.wantBurst)) {
-			t.Errorf("%q and %q: %+v, %v", tc.qps, tc.burst, c.Config, err)
+		if (err != nil) != tc.fails || (err == nil && (c.Config.QPS != tc.want || c.Config.Burst != tc.wantBurst || c.RateLimitReplicas != tc.wantReplicas)) {
+			t.Errorf("%q, %q and %q: %+v, %v", tc.qps, tc.burst, tc.replicas, c, err)
 		}
 	}
 }

@@ -50,9 +50,6 @@ type Metric struct {
 	// CausedByCallers reports whether the callers cause the bad events, for example with wrong
 	// requests.
 	CausedByCallers bool
-	// PersistentConnections reports whether callers keep their connections, as those of gRPC do, so that a new pod may
-	// get no request for a long time.
-	PersistentConnections bool
 }
 
 // Found is the name of existing series, and the values of their labels.
@@ -220,7 +217,7 @@ func requests(fam family, f Found, extra string) []Metric {
 		}
 		return strings.Join(selectors, " or ")
 	}
-	m := Metric{Signal: fam.signal, Unit: "ratio", PersistentConnections: fam.name == "grpc-server" || fam.name == "rpc-server", Metric: v1alpha1.Metric{
+	m := Metric{Signal: fam.signal, Unit: "ratio", Metric: v1alpha1.Metric{
 		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: matching(statuses, fam.failures),
 		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
 		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},

@@ -99,12 +99,3 @@ func TestEveryFamilyOfRequestsIsKnown(t *testing.T) {
 		}
 	}
 }
-
-func TestTheCallersOfAGRPCServerKeepTheirConnections(t *testing.T) {
-	for series, want := range map[string]bool{"grpc_server_handled_total": true, "rpc_server_duration_milliseconds_count": true, "http_requests_total": false} {
-		metrics := Resolve([]Found{{series, map[string][]string{"code": {"OK"}}}})
-		if len(metrics) != 1 || metrics[0].PersistentConnections != want {
-			t.Errorf("%s: metrics %+v, want one with persistent connections: %t", series, metrics, want)
-		}
-	}
-}

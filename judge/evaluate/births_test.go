@@ -35,6 +35,8 @@ type podLife struct {
 	// unready is the time in which it is not Ready, and crashing that in which its container waits to be
 	// restarted.
 	unready, crashing [2]float64
+	// otherReplica: the series of the reason is from another replica of Prometheus, which scrapes 7 s later.
+	otherReplica bool
 	// clock is how many seconds the clock of Prometheus is behind that of the API server.
 	clock float64
 	// exporter is the address of kube-state-metrics.
@@ -87,7 +89,13 @@ func (p podLife) series() []samples.Series {
 		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, counter(p.sidecar, p.sidecarLater)))
 	}
 	if p.crashing != [2]float64{} {
-		out = append(out, seen(of("kube_pod_container_status_waiting_reason", map[string]string{"container": "app", "reason": "CrashLoopBackOff"}, within(p.crashing, 1, 0))))
+		reason := seen(of("kube_pod_container_status_waiting_reason", map[string]string{"container": "app", "reason": "CrashLoopBackOff"}, within(p.crashing, 1, 0)))
+		for i := range reason.Points {
+			if p.otherReplica {
+				reason.Points[i].T += 7
+			}
+		}
+		out = append(out, reason)
 	}
 	if p.created != 0 {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
@@ -173,10 +181,12 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			quiet, false, ""},
 		"the same, and an OOM kill after it": {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, killed: true, crashing: [2]float64{-60, 30}, later: []float64{30, 100}}},
 			quiet, false, "out of memory (OOMKilled): new-1; 2 restarts"},
-		"a container that waits":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}}, quiet, false, "containers do not run: new-1"},
-		"a container that waited":            {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 80}}}, quiet, false, ""},
-		"a container that waited until now":  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, end}}}, quiet, false, ""},
-		"a container that has begun to wait": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{end, 400}}}, quiet, false, ""},
+		"a container that waits":  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}}, quiet, false, "containers do not run: new-1"},
+		"a container that waited": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 80}}}, quiet, false, ""},
+		"a container that waits, as another replica of Prometheus saw":  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}, otherReplica: true}}, quiet, false, "containers do not run: new-1"},
+		"a container that waited, as another replica of Prometheus saw": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 80}, otherReplica: true}}, quiet, false, ""},
+		"a container that waited until now":                             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, end}}}, quiet, false, ""},
+		"a container that has begun to wait":                            {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{end, 400}}}, quiet, false, ""},
 		"a container that waits after it ran": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{200, 400}}},
 			old(func(p *podLife) { p.crashing = [2]float64{-100, -50} }), false, "containers do not run: new-1"},
 		"a container that waits, as those of the old pods do": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, crashing: [2]float64{20, 400}}},

@@ -60,6 +60,17 @@ func (t counts) of(others counts) counts {
 	return out
 }
 
+// withEvents returns the counts of the kinds with events.
+func (t counts) withEvents() counts {
+	out := counts{}
+	for stratum := range t {
+		if t.totalOf(stratum) > 0 {
+			out[stratum] = t[stratum]
+		}
+	}
+	return out
+}
+
 // within returns the counts of cells first to last, without the warm-up of the new pods.
 func (t counts) within(first, last int, warm map[string]int) counts {
 	out := counts{}
@@ -156,7 +167,7 @@ func (t counts) pods() int32 {
 func mergeSmallKinds(old counts, others ...counts) {
 	keep := old.frequent()
 	for _, t := range append(others, old) {
-		merge(t, func(s string) bool { _, ok := keep[s]; return ok })
+		merge(t, keep)
 	}
 }
 
@@ -172,19 +183,6 @@ func (t counts) frequent() counts {
 	return out
 }
 
-// largerHalf returns the counts of the largest kinds of requests that together are at least half of all.
-func (t counts) largerHalf() counts {
-	out, sum, all := counts{}, 0.0, t.total()
-	for _, n := range t.bySize() {
-		if sum >= all/2 {
-			break
-		}
-		out[n] = t[n]
-		sum += t.totalOf(n)
-	}
-	return out
-}
-
 // bySize returns the kinds of requests, the largest first.
 func (t counts) bySize() []string {
 	names := samples.Sorted(t)
@@ -196,9 +194,10 @@ func (t counts) bySize() []string {
 
 const rest = "\x00rest"
 
-func merge(t counts, keep func(string) bool) {
+// merge adds up the kinds of requests that are not to be kept.
+func merge(t, keep counts) {
 	for _, stratum := range samples.Sorted(t) {
-		if keep(stratum) || stratum == rest {
+		if _, kept := keep[stratum]; kept || stratum == rest {
 			continue
 		}
 		if t[rest] == nil {

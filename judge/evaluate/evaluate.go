@@ -120,13 +120,13 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = tooLittleData(compared, o.newSamples, o.oldSamples, minimum)
-	case o.noPass != "":
-		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, o.noPass
 	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	case e.Weight != v1alpha1.WeightWithOthers && o.logE >= math.Log(inconclusive):
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInconclusive
 		e.Message = "probably worse, but not proven: " + summary(e, compared)
+	case o.noPass != "":
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, o.noPass
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = summary(e, compared)

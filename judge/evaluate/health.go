@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -150,7 +151,7 @@ func some(pods map[string]bool) string {
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	deleted, merged := terminatingOf(series), mergeExporters(series, restartsKey)
-	restarts, waits := restartsByContainer(merged), waitsOf(merged)
+	restarts, waits := restartsByContainer(merged), waitsOf(merged, step)
 	for _, s := range merged {
 		pod, points := samples.Pod(s.Labels), s.Points
 		h.pods[pod] = true
@@ -204,28 +205,33 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 }
 
 // waits has, by containerKey, the times of the samples in which a container does not run. kube-state-metrics shows a reason
-// only while it applies, so the last samples of its series may be old. All series of one scrape have the same time.
-type waits map[string]map[float64]bool
+// only while it applies, so the last samples of its series may be old.
+type waits struct {
+	times map[string][]float64
+	step  float64
+}
 
-func waitsOf(series []samples.Series) waits {
-	out := waits{}
+func waitsOf(series []samples.Series, step float64) waits {
+	out := waits{map[string][]float64{}, step}
 	for _, s := range series {
 		if s.Labels["__name__"] != waitingReason || !badWaiting[s.Labels["reason"]] {
 			continue
 		}
 		key := containerKey(s.Labels)
-		if out[key] == nil {
-			out[key] = map[float64]bool{}
-		}
 		for _, p := range s.Points {
-			out[key][p.T] = out[key][p.T] || p.V == 1
+			if p.V == 1 {
+				out.times[key] = append(out.times[key], p.T)
+			}
 		}
 	}
 	return out
 }
 
-// at reports whether the container of a series did not run at the time of a sample.
-func (w waits) at(s samples.Series, p samples.Point) bool { return w[containerKey(s.Labels)][p.T] }
+// at reports whether the container of a series did not run at the time of a sample. The sample of the reason may be another
+// one: of two replicas of Prometheus, Thanos chooses one for each series.
+func (w waits) at(s samples.Series, p samples.Point) bool {
+	return slices.ContainsFunc(w.times[containerKey(s.Labels)], func(t float64) bool { return math.Abs(t-p.T) <= w.step/2 })
+}
 
 // readiness examines only pods that still have samples: a deleted pod is not unready.
 func (h sideHealth) readiness(pod string, points []samples.Point, from, now, step float64) {

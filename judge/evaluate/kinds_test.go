@@ -100,26 +100,59 @@ func TestAFailedRequestMayBeOfAnotherKind(t *testing.T) {
 		share, factor float64
 		// none: no old request fails.
 		none bool
-		want v1alpha1.Verdict
+		// callers: the callers cause these failures, for example with requests that are not allowed.
+		callers bool
+		want    v1alpha1.Verdict
 	}{
-		"40 % of the new requests fail":                  {0.001, 400, false, v1alpha1.VerdictFail},
-		"95 % of the new requests fail":                  {0.001, 950, false, v1alpha1.VerdictFail},
-		"40 % of the new requests fail, and no old ones": {1, 0.4, true, v1alpha1.VerdictFail},
-		"no change, 2 % fail":                            {0.02, 1, false, v1alpha1.VerdictPass},
-		"no change, few fail":                            {0.001, 1, false, v1alpha1.VerdictPass},
+		"40 % of the new requests fail":                  {0.001, 400, false, false, v1alpha1.VerdictFail},
+		"95 % of the new requests fail":                  {0.001, 950, false, false, v1alpha1.VerdictFail},
+		"40 % of the new requests fail, and no old ones": {1, 0.4, true, false, v1alpha1.VerdictFail},
+		"40 % of the new requests are rejected":          {0.01, 40, false, true, v1alpha1.VerdictFail},
+		"no change, 2 % fail":                            {0.02, 1, false, false, v1alpha1.VerdictPass},
+		"no change, few fail":                            {0.001, 1, false, false, v1alpha1.VerdictPass},
 	} {
 		for _, before := range []bool{false, true} {
 			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: c.share, factor: c.factor, before: before}
 			d := w.ratio(5 * time.Minute)
+			d.CausedByCallers = c.callers
 			if c.none {
 				labeled(d.Old.Bad, "code", "200")
 				d.Old.Bad = nil
 			}
 			labeled(good(d.Old.All), "http_route", "/orders")
 			labeled(good(d.New.All), "http_route", "/orders")
-			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
-				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
+			want := c.want
+			if c.callers && before {
+				want = v1alpha1.VerdictPass // callers may send more of them than before
 			}
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != want {
+				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, want)
+			}
+		}
+	}
+}
+
+func TestRejectedRequestsAreNoChangeIfTheirKindIsMoreFrequentThanBefore(t *testing.T) {
+	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.03, factor: 4, before: true}
+	d := w.ratio(5 * time.Minute)
+	d.CausedByCallers = true
+	labeled(d.Old.Bad, "uri", "NOT_FOUND")
+	labeled(d.New.Bad, "uri", "NOT_FOUND")
+	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("12 %% after and 3 %% before the change: %s (%s), want a pass", r.Verdict, r.Message)
+	}
+}
+
+func TestANewKindOfRequestsIsNoChangeIfAsManyFail(t *testing.T) {
+	for _, part := range []float64{0.15, 0.25, 0.4} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: 0.04, factor: 1}
+		d := w.ratio(5 * time.Minute)
+		d.Old.All = kinds(1, d.Old.All, "/", 1)
+		d.Old.Bad = kinds(1, d.Old.Bad, "/", 1)
+		d.New.All = slices.Concat(kinds(1, d.New.All, "/", 1-part), kinds(1, d.New.All, "/new", part))
+		d.New.Bad = slices.Concat(kinds(1, d.New.Bad, "/", 1-part), kinds(1, d.New.Bad, "/new", part))
+		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
+			t.Errorf("a new kind is %g of all requests: %s (%s), want a pass", part, r.Verdict, r.Message)
 		}
 	}
 }
@@ -163,12 +196,15 @@ func TestADifferentMixOfRequestsIsNoChangeOfTheirLatencyIfTheNamesOfRareKindsDif
 		// mix is the factor of the requests for reports, which take longer. factor is that of the times of requests with ids,
 		// and named that of all others.
 		mix, factor, named float64
-		want               v1alpha1.Verdict
+		// known: the old pods have series of the new ids.
+		known bool
+		want  v1alpha1.Verdict
 	}{
-		"five times as many requests for reports":      {5, 1, 1, v1alpha1.VerdictPass},
-		"requests with ids take longer":                {1, 2, 1, v1alpha1.VerdictFail},
-		"requests without ids take longer":             {1, 1, 2, v1alpha1.VerdictFail},
-		"all take longer, with more of the fast kinds": {0.1, 2, 2, v1alpha1.VerdictFail},
+		"five times as many requests for reports":      {5, 1, 1, false, v1alpha1.VerdictPass},
+		"requests with ids take longer":                {1, 2, 1, false, v1alpha1.VerdictFail},
+		"requests with known ids take longer":          {1, 2, 1, true, v1alpha1.VerdictFail},
+		"requests without ids take longer":             {1, 1, 2, false, v1alpha1.VerdictFail},
+		"all take longer, with more of the fast kinds": {0.1, 2, 2, false, v1alpha1.VerdictFail},
 	} {
 		for _, before := range []bool{false, true} {
 			var d Data
@@ -193,12 +229,39 @@ func TestADifferentMixOfRequestsIsNoChangeOfTheirLatencyIfTheNamesOfRareKindsDif
 				d.Metric = l.Metric
 				d.Old.All = append(d.Old.All, kinds(one.n, l.Old.All, one.names("1"), one.part)...)
 				d.New.All = append(d.New.All, kinds(one.n, l.New.All, one.names("2"), one.part*mix)...)
+				if c.known && i == 1 {
+					// The old pods have requests with these ids long before the change, and few since then.
+					d.Old.All = append(d.Old.All, kinds(one.n, still(l.Old.All), one.names("2"), 1)...)
+				}
 			}
 			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != c.want {
 				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, c.want)
 			}
 		}
 	}
+}
+
+func TestALatencyDoesNotPassByProbesAlone(t *testing.T) {
+	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, factor: 1}
+	d := w.latency(5 * time.Minute)
+	d.Old.All = slices.Concat(kinds(1, d.Old.All, "/orders/", 0.95), kinds(1, d.Old.All, "/healthz/", 0.05))
+	d.New.All = kinds(1, d.New.All, "/healthz/", 0.05)
+	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictNone || r.Metrics[0].Reason != v1alpha1.ReasonInsufficientData {
+		t.Errorf("%s, reason %s: %s", r.Verdict, r.Metrics[0].Reason, r.Metrics[0].Message)
+	}
+}
+
+// still returns counters that do not change.
+func still(series []samples.Series) []samples.Series {
+	var out []samples.Series
+	for _, s := range series {
+		one := samples.Series{Labels: s.Labels}
+		for _, p := range s.Points {
+			one.Points = append(one.Points, samples.Point{T: p.T, V: 7})
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // takeLong moves all requests to the buckets above 0.1 s, half of them above 1 s.

@@ -232,8 +232,8 @@ func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s comparedCount
 }
 
 // sameKinds adds up kinds of requests if most new requests are of a kind that the old pods do not have: all kinds
-// if the new version renames them, and otherwise those that only one side has, for example because their
-// names contain ids.
+// if the new version renames them, and otherwise all but the frequent ones that both sides have, because the names of the others
+// may contain ids.
 func sameKinds(newB, oldB, dayB buckets) (buckets, buckets, buckets) {
 	newAll, oldAll := newB.all(), oldB.all()
 	if overlapOf(newAll, oldAll) >= 0.5 {
@@ -242,10 +242,10 @@ func sameKinds(newB, oldB, dayB buckets) (buckets, buckets, buckets) {
 	if requestsRenamed(newAll, oldAll) {
 		return newB.pooled(), oldB.pooled(), dayB.pooled()
 	}
-	common := oldAll.of(newAll)
+	common := oldAll.frequent().withEvents().of(newAll.withEvents())
 	for _, b := range []buckets{newB, oldB, dayB} {
 		for _, t := range b {
-			merge(t, func(s string) bool { _, ok := common[s]; return ok })
+			merge(t, common)
 		}
 	}
 	return newB, oldB, dayB
@@ -260,12 +260,7 @@ func (b buckets) pooled() buckets {
 }
 
 func overlapOf(newAll, oldAll counts) float64 {
-	common := counts{}
-	for stratum := range newAll {
-		if oldAll.totalOf(stratum) > 0 {
-			common[stratum] = newAll[stratum]
-		}
-	}
+	common := newAll.of(oldAll.withEvents())
 	if total := newAll.total(); total > 0 {
 		return common.total() / total
 	}

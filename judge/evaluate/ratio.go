@@ -62,77 +62,34 @@ func ratio(d Data, f frame) outcome {
 	if requestsRenamed(s.newAll, s.oldAll) {
 		s = s.pooled()
 	}
-	byOutcome := s.kindsByOutcome()
+	byOutcome := d.byOutcome(s, f)
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
-	if d.Direction == v1alpha1.DirectionHigher && byOutcome.newEvents.total() > 0 {
-		var both tests
-		both.add(d, c, d.Direction)
-		both.add(d, byOutcome.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
-		c = both.worst()
+	if d.Direction == v1alpha1.DirectionHigher {
+		c = d.withKindsByOutcome(c, byOutcome)
 	}
 	o := d.outcome(c, s, f)
 	o.noPass = d.otherKindsOnly(s.newAll, s.oldAll, f)
 	return o
 }
 
-// otherKindsOnly says whether the new pods have no requests of the kinds that at least half of the old requests are of,
-// but for example only those of the kubelet. The old pods may have had these kinds only before the change, so
-// their requests at the same time count if there are enough.
+// fewOfKinds is the share of old requests below which the kinds that the new pods have are no proof.
+const fewOfKinds = 0.2
+
+// otherKindsOnly says whether the new pods have only requests of kinds that few old requests are of, for example probes of
+// the kubelet. The old pods may have had other kinds before the change, so their requests at the same time count, if they
+// are not far fewer than before.
 func (d Data) otherKindsOnly(newAll, oldAll counts, f frame) string {
-	if now := oldAll.within(0, f.last, nil); now.total() >= defaultEvents {
-		oldAll = now
+	now, before := oldAll.within(0, f.last, nil).total(), oldAll.within(-f.before, -1, nil).total()
+	if now >= defaultEvents && now*float64(f.before) >= 0.1*before*float64(f.last+1) {
+		oldAll = oldAll.within(0, f.last, nil)
 	}
-	half := oldAll.largerHalf()
-	if len(half) == 0 || newAll.of(half).total() > 0 {
+	of, all := oldAll.of(newAll.withEvents()).total(), oldAll.total()
+	if all < defaultEvents || of >= fewOfKinds*all {
 		return ""
 	}
 	ofNew, ofOld := d.sides()
-	return fmt.Sprintf("there are no requests %s of the most frequent kinds, of which %.0f are %s", ofNew, half.total(), ofOld)
-}
-
-// tests are comparisons of the same metric.
-type tests []comparison
-
-// add adds a comparison; a change that is too small to matter has an e-value of 0.
-func (t *tests) add(d Data, c comparison, direction v1alpha1.Direction) {
-	if relative, absolute, _ := change(d.SmallestChange); !c.matters(relative, absolute, direction) {
-		c.logE = math.Inf(-1)
-	}
-	*t = append(*t, c)
-}
-
-// worst returns the comparison with the largest e-value, with the mean of all e-values, which is an e-value.
-func (t tests) worst() comparison {
-	values, worst := []float64{}, t[0]
-	for _, c := range t {
-		values = append(values, c.logE)
-		if c.logE > worst.logE {
-			worst = c
-		}
-	}
-	worst.logE = sequential.LogMean(values)
-	return worst
-}
-
-// nearlyAll is the share of events from which on a kind of requests may follow from the outcome.
-const nearlyAll = 0.9
-
-// kindsByOutcome returns all requests, and the events of kinds that may follow from the outcome of the request: a
-// request that fails before it is routed has no route. These kinds are those that only one side has, and those of which
-// nearly all old requests are events. The share of events of such a kind does not show how many there are.
-func (s comparedCounts) kindsByOutcome() comparedCounts {
-	kinds := counts{}
-	for _, side := range []counts{s.newAll, s.oldAll} {
-		for stratum := range side {
-			old := s.oldAll.totalOf(stratum)
-			if old == 0 || s.newAll.totalOf(stratum) == 0 || s.oldEvents.totalOf(stratum) >= nearlyAll*old {
-				kinds[stratum] = nil
-			}
-		}
-	}
-	events := func(t counts) counts { return t.of(kinds).pooled() }
-	return comparedCounts{events(s.newEvents), s.newAll.pooled(), events(s.oldEvents), s.oldAll.pooled(), events(s.dayEvents), s.dayAll.pooled()}
+	return fmt.Sprintf("only %.0f of %.0f requests %s are of kinds of which there are requests %s", of, all, ofOld, ofNew)
 }
 
 // requestsRenamed reports whether the kinds of requests have other names in the new version. Rare kinds have other
@@ -165,12 +122,16 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	}
 	common := s.commonEvents()
 	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents, common.newEvents, common.oldEvents, common.dayEvents)
-	var all tests
+	worst, values := comparison{}, []float64{}
 	compare := func(stratum string, newEvents, oldEvents, dayEvents counts, direction v1alpha1.Direction) {
 		one := s
 		one.newEvents, one.oldEvents = counts{"": newEvents[stratum]}, counts{"": oldEvents[stratum]}
 		one.dayEvents = counts{"": dayEvents[stratum]}
-		all.add(d, one.compare(f, d.ReferenceBefore, false, direction), direction)
+		c := d.ifItMatters(one.compare(f, d.ReferenceBefore, false, direction), direction)
+		if len(values) == 0 || c.logE > worst.logE {
+			worst = c
+		}
+		values = append(values, c.logE)
 	}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		if stratum == rest && d.Signal == catalog.Outgoing && d.Direction == v1alpha1.DirectionEither {
@@ -184,10 +145,20 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		}
 		compare(stratum, s.newEvents, s.oldEvents, s.dayEvents, d.Direction)
 	}
-	if len(all) == 0 {
-		return d.outcome(s.compare(f, d.ReferenceBefore, false, d.Direction), s, f)
+	if len(values) == 0 {
+		worst = s.compare(f, d.ReferenceBefore, false, d.Direction)
+	} else {
+		worst.logE = sequential.LogMean(values)
 	}
-	return d.outcome(all.worst(), s, f)
+	return d.outcome(worst, s, f)
+}
+
+// ifItMatters returns the comparison, with an e-value of 0 if the change is too small to matter.
+func (d Data) ifItMatters(c comparison, direction v1alpha1.Direction) comparison {
+	if relative, absolute, _ := change(d.SmallestChange); !c.matters(relative, absolute, direction) {
+		c.logE = math.Inf(-1)
+	}
+	return c
 }
 
 // commonEvents returns the events of the kinds that both the old and the new pods have.

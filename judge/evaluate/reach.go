@@ -71,9 +71,17 @@ func ofRevision(in Input) bool {
 	})
 }
 
-// persistentConnections reports whether callers of the pods keep their connections.
+// persistentConnections reports whether callers of the pods keep their connections: the old pods are servers of gRPC.
+// Probes are no such callers.
 func persistentConnections(in Input) bool {
-	return slices.ContainsFunc(in.Metrics, func(d Data) bool { return d.PersistentConnections })
+	const health = "grpc.health.v1.Health"
+	return slices.ContainsFunc(in.Metrics, func(d Data) bool {
+		return slices.ContainsFunc(d.Old.All, func(s samples.Series) bool {
+			name := s.Labels["__name__"]
+			return (strings.HasPrefix(name, "grpc_server_") || strings.HasPrefix(name, "rpc_server_")) &&
+				s.Labels["grpc_service"] != health && s.Labels["rpc_service"] != health
+		})
+	})
 }
 
 // readWithoutRequests reports whether series of the processes in the new pods are read, and

@@ -26,20 +26,21 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 		idle int
 		// other is the name of another series of the new pod, with 60 events.
 		other string
-		// persistent: the requests are also in the series of a gRPC server.
-		persistent bool
+		// server is the service of a series of a gRPC server of an old pod.
+		server string
 	}{
-		"evenly distributed":                       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests, 0, "process_cpu_seconds_total", false},
-		"clients keep their connections":           {[]float64{2, 2, 0.1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
-		"clients of gRPC keep their connections":   {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", true},
-		"one old pod: the distribution is unknown": {[]float64{2}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
-		"too few requests":                         {[]float64{0.01, 0.01}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
-		"Ready for less than two minutes":          {[]float64{1, 1}, 200 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
-		"never Ready":                              {[]float64{1, 1}, never, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
-		"an old pod has never had a request":       {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 1, "process_cpu_seconds_total", false},
-		"requests have another name":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "http_server_duration_milliseconds_count", false},
-		"the new pod is not scraped":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "container_threads", false},
-		"a metric of the MetricCheck":              {[]float64{1, 1}, -5 * time.Second, catalog.Custom, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", false},
+		"evenly distributed":                       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests, 0, "process_cpu_seconds_total", ""},
+		"clients keep their connections":           {[]float64{2, 2, 0.1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
+		"clients of gRPC keep their connections":   {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", "shop.Orders"},
+		"the probes of the kubelet are gRPC":       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests, 0, "process_cpu_seconds_total", "grpc.health.v1.Health"},
+		"one old pod: the distribution is unknown": {[]float64{2}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
+		"too few requests":                         {[]float64{0.01, 0.01}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
+		"Ready for less than two minutes":          {[]float64{1, 1}, 200 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
+		"never Ready":                              {[]float64{1, 1}, never, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
+		"an old pod has never had a request":       {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 1, "process_cpu_seconds_total", ""},
+		"requests have another name":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "http_server_duration_milliseconds_count", ""},
+		"the new pod is not scraped":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "container_threads", ""},
+		"a metric of the MetricCheck":              {[]float64{1, 1}, -5 * time.Second, catalog.Custom, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requests := Data{Metric: catalog.Metric{Signal: c.signal, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
@@ -78,7 +79,10 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 				ready.Points = append(ready.Points, p)
 				series.Points = append(series.Points, samples.Point{T: p.T, V: 60})
 			}
-			other.New.All, other.PersistentConnections = []samples.Series{series}, c.persistent
+			other.New.All = []samples.Series{series}
+			if c.server != "" {
+				other.Old.All = []samples.Series{{Labels: map[string]string{"__name__": "grpc_server_handled_total", "grpc_service": c.server, "pod": "old-a"}}}
+			}
 			rejected.Old = requests.Old
 			health.New.All = []samples.Series{ready}
 			at := time.UnixMilli(int64(start * 1000))

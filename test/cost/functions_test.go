@@ -110,7 +110,7 @@ func clientsOf(t *testing.T, name string) (versioned.Interface, *functions.Clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	return change, functions.NewReplicaClientSource(kube)
+	return change, functions.NewReplicaClientSource(kube, 1)
 }
 
 // brokerDouble delivers an event to its function before it answers.

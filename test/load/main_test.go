@@ -81,16 +81,16 @@ func startFunctions(ctx context.Context) error {
 	receiver := func(name string, f functions.Function) http.Handler {
 		return functions.NewReceiver(name, 50, f, now, meter)
 	}
-	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewReplicaClientSource(clients["verdict"].Kube)
+	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewReplicaClientSource(clients["verdict"].Kube, 1)
 	finisher := submit.NewFinisher(clients["verdict"].Change, source, now, meter)
 	recorder.SetFollower(finisher)
-	submitServer = functions.NewReplicaClientSource(clients["submit"].Kube)
+	submitServer = functions.NewReplicaClientSource(clients["submit"].Kube, 1)
 	eventBroker = &broker{
 		submit: receiver("submit", submit.New(clients["submit"].Change, submitServer,
 			verdict.NewRecorder(clients["submit"].Change, now, meter), eventsigning.NewEventStore(clients["submit"].Kube.CoreV1(), now), now, meter)),
 		verdict: receiver("verdict", verdict.New(recorder, source,
 			eventsigning.NewVerdictStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
-		report: receiver("report", report.New(clients["report"].Change, functions.NewReplicaClientSource(clients["report"].Kube),
+		report: receiver("report", report.New(clients["report"].Change, functions.NewReplicaClientSource(clients["report"].Kube, 1),
 			eventsigning.NewEventStore(clients["report"].Kube.CoreV1(), now), now, meter)),
 	}
 	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)
@@ -111,7 +111,7 @@ func startFunctions(ctx context.Context) error {
 		go func() { _ = run(ctx) }()
 	}
 	callbacks := httptest.NewUnstartedServer(callback.New(callback.Options{
-		Change: clients["callback"].Change, Batches: batches, Server: functions.NewReplicaClientSource(clients["callback"].Kube), Broker: sender,
+		Change: clients["callback"].Change, Batches: batches, Server: functions.NewReplicaClientSource(clients["callback"].Kube, 1), Broker: sender,
 		Signer: eventsigning.NewVerdictStore(clients["callback"].Kube.CoreV1(), now), Clock: now, Meter: meter,
 	}))
 	callbacks.Config.BaseContext = func(net.Listener) context.Context { return quiet(context.Background()) }

@@ -144,7 +144,7 @@ func TestProcessOfTheCallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := callback.New(callback.Options{
-		Change: cluster.Change, Batches: batches, Server: functions.NewReplicaClientSource(cluster.Kube),
+		Change: cluster.Change, Batches: batches, Server: functions.NewReplicaClientSource(cluster.Kube, 1),
 		Broker: &eventstest.Recorder{}, Signer: ft.Keys(), Clock: clock.RealClock{}, Meter: noop.Meter{},
 	})
 	fmt.Println(listener.Addr())

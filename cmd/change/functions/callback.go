@@ -33,7 +33,7 @@ func buildCallback(ctx context.Context, clients process.Clients) (process.Progra
 		return process.Program{}, err
 	}
 	handler := callback.New(callback.Options{
-		Change: clients.Change, Batches: batches, Server: functions.NewReplicaClientSource(clients.Kube), Broker: sender,
+		Change: clients.Change, Batches: batches, Server: functions.NewReplicaClientSource(clients.Kube, clients.RateLimitReplicas), Broker: sender,
 		Signer: eventsigning.NewVerdictStore(clients.Kube.CoreV1(), clock.RealClock{}),
 		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
 	})

@@ -15,7 +15,7 @@ import (
 // buildReport builds function report, which keeps the server informed of releases.
 func buildReport(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
-	function := report.New(clients.Change, functions.NewReplicaClientSource(clients.Kube),
+	function := report.New(clients.Change, functions.NewReplicaClientSource(clients.Kube, clients.RateLimitReplicas),
 		eventsigning.NewEventStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("report", 50, function, clock.RealClock{}, meter)}, nil
 }

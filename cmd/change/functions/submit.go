@@ -18,7 +18,7 @@ import (
 func buildSubmit(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	function := submit.New(clients.Change, functions.NewReplicaClientSource(clients.Kube), recorder,
+	function := submit.New(clients.Change, functions.NewReplicaClientSource(clients.Kube, clients.RateLimitReplicas), recorder,
 		eventsigning.NewEventStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("submit", 50, function, clock.RealClock{}, meter)}, nil
 }

@@ -17,7 +17,7 @@ import (
 // PRE check passed.
 func buildVerdict(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
-	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewReplicaClientSource(clients.Kube)
+	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewReplicaClientSource(clients.Kube, clients.RateLimitReplicas)
 	finisher := submit.NewFinisher(clients.Change, server, clock.RealClock{}, meter)
 	recorder.SetFollower(finisher)
 	secrets := clients.Kube.CoreV1()

@@ -1,0 +1,64 @@
+package evaluate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// The kind of a request may follow from its outcome: a request that fails before it is routed has no route. The share of
+// events of such a kind does not show how many there are, so these events are also compared with all requests.
+
+const (
+	// nearlyAll is the share of events from which on a kind may follow from the outcome, if it has manyOfKind requests.
+	nearlyAll  = 0.9
+	manyOfKind = 5
+)
+
+// kindsByOutcome returns all requests, and the events of kinds that may follow from the outcome of the request: those
+// that only one side has, and those of which nearly all old requests are events.
+func (s comparedCounts) kindsByOutcome() comparedCounts {
+	kinds := counts{}
+	for _, side := range []counts{s.newAll, s.oldAll} {
+		for stratum := range side {
+			events, all := s.oldEvents.totalOf(stratum), s.oldAll.totalOf(stratum)
+			if all == 0 || s.newAll.totalOf(stratum) == 0 || all >= manyOfKind && events >= nearlyAll*all {
+				kinds[stratum] = nil
+			}
+		}
+	}
+	events := func(t counts) counts { return t.of(kinds).pooled() }
+	return comparedCounts{events(s.newEvents), s.newAll.pooled(), events(s.oldEvents), s.oldAll.pooled(), events(s.dayEvents), s.dayAll.pooled()}
+}
+
+// byOutcome compares the events of kindsByOutcome with all requests, and all events, which must be more, too: a new
+// version may have other kinds of which as many requests fail.
+func (d Data) byOutcome(s comparedCounts, f frame) comparison {
+	compare := func(s comparedCounts) comparison {
+		return d.ifItMatters(s.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
+	}
+	ofKinds := s.kindsByOutcome()
+	if ofKinds.newEvents.total() == 0 {
+		return comparison{logE: math.Inf(-1)}
+	}
+	c := compare(ofKinds)
+	c.logE = math.Min(c.logE, compare(s.pooled()).logE)
+	if d.CausedByCallers && c.reference != v1alpha1.ReferenceOldPods {
+		c.logE = math.Inf(-1) // callers may send more of them than before the change
+	}
+	return c
+}
+
+// withKindsByOutcome returns the comparison with the larger e-value. Its e-value is the mean of both, which is an e-value.
+// Kinds that follow from the outcome are rare, so their comparison has a tenth of the weight.
+func (d Data) withKindsByOutcome(c, byOutcome comparison) comparison {
+	c = d.ifItMatters(c, d.Direction)
+	values := append(slices.Repeat([]float64{c.logE}, 9), byOutcome.logE)
+	if byOutcome.logE > c.logE {
+		c = byOutcome
+	}
+	c.logE = sequential.LogMean(values)
+	return c
+}
