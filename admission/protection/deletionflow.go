@@ -3,13 +3,12 @@ package protection
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -27,13 +26,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
+	"github.com/breakwater-dev/breakwater/internal/checkedclock"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-const registrationQueue = "deletionflow"
+const (
+	registrationQueue = "deletionflow"
+	// checkEvery is the interval between two checks of the clock.
+	checkEvery = 5 * time.Second
+)
 
 func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, pdbs deletionflow.PodDisruptionBudgets) (deletionflow.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
@@ -60,17 +64,11 @@ func configurationExists(configurations admissionlisters.ValidatingWebhookConfig
 }
 
 // newClock returns a clock that is compared with the API server's until ctx ends.
-func newClock(ctx context.Context) (*deletionflow.Clock, error) {
-	config := injection.GetConfig(ctx)
-	client, err := rest.HTTPClientFor(config)
+func newClock(ctx context.Context) (*checkedclock.Clock, error) {
+	c, err := checkedclock.New(injection.GetConfig(ctx), deletionwindow.DefaultSkew)
 	if err != nil {
-		return nil, fmt.Errorf("create HTTP client of the clock: %w", err)
+		return nil, err
 	}
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("find URL of the API server: %w", err)
-	}
-	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: deletionwindow.DefaultSkew}
 	metrics.Observe(metrics.Meter(), "breakwater_deletionflow_clock_skewed", func(observe func(int64, ...string)) {
 		observe(metrics.Bool(c.SkewError() != nil))
 	})
@@ -78,7 +76,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 		if err := c.Check(ctx); err != nil {
 			logging.FromContext(ctx).Warnw("could not compare the clock with the API server's", "error", err)
 		}
-	}, deletionflow.CheckEvery, 0, true)
+	}, checkEvery, 0, true)
 	return c, nil
 }
 

@@ -26,7 +26,8 @@ func (p Policy) CommittedAhead(s State, local time.Time) bool {
 }
 
 // CorrectCommitted sets a committed time that is too far ahead to the leader's time, so that
-// deletions do not count for too long. All cells stay; future ones end now.
+// deletions do not count for too long. All cells stay; future ones end now. The leader's clock
+// has to be right: one that is behind would move deletions out of their windows.
 // Earlier is cleared, because its cell is not known anymore.
 func (p Policy) CorrectCommitted(s State, local time.Time) (State, bool) {
 	if !p.CommittedAhead(s, local) {

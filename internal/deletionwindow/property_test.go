@@ -4,13 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
+
+	"github.com/breakwater-dev/breakwater/internal/checkedclock"
 )
 
 func TestMain(m *testing.M) {
@@ -88,6 +92,21 @@ func (m *model) time(limit time.Duration) time.Duration {
 // skew returns the skew of a clock, often the maximum.
 func (m *model) skew() time.Duration {
 	return []time.Duration{-DefaultSkew, DefaultSkew, m.time(2*DefaultSkew) - DefaultSkew}[m.upTo(2)]
+}
+
+// leaderClock returns the clock of the leader, which may be wrong by hours.
+func (m *model) leaderClock() *checkedclock.Clock {
+	skew := m.skew() + []time.Duration{0, -m.time(2 * time.Hour), m.time(2 * time.Hour)}[m.upTo(2)]
+	return &checkedclock.Clock{
+		PassiveClock: testingclock.NewFakePassiveClock(m.now.Add(skew)), Client: &http.Client{Transport: apiServerClock(m.now)}, Skew: DefaultSkew,
+	}
+}
+
+// apiServerClock answers requests with this time.
+type apiServerClock time.Time
+
+func (c apiServerClock) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{Header: http.Header{"Date": {time.Time(c).UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
 }
 
 func (m *model) setClock(r *replica) {
@@ -240,8 +259,9 @@ func (m *model) step(r *replica) {
 			h.CommittedTime = wrong
 			m.store(m.terms, h)
 		}
-	case 14, 15: // the leader reconciles
-		if h, changed := m.terms.CorrectCommitted(m.h, m.now.Add(r.skew)); changed {
+	case 14, 15: // the leader, whose clock may be wrong by hours, reconciles
+		leader := m.leaderClock()
+		if h, changed := m.terms.CorrectCommitted(m.h, leader.Now()); changed && leader.Check(m.t.Context()) == nil {
 			m.store(m.terms, h)
 		}
 	default:

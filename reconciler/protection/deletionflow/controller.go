@@ -6,9 +6,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
@@ -16,6 +16,7 @@ import (
 	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/checkedclock"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -31,7 +32,9 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	must := wiring.NewMust(ctx, "set up the controller of deletion flow control")
 	flows := flowinformer.Get(ctx)
 	registerGauges(metrics.Meter(), flows.Lister())
-	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: deletionwindow.DefaultSkew, sender: sender}
+	now, err := checkedclock.New(injection.GetConfig(ctx), deletionwindow.DefaultSkew)
+	must(err)
+	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: now, skew: deletionwindow.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
 	})

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -37,10 +36,16 @@ const (
 	refreshInterval = time.Minute
 )
 
+// checkedClock is the local clock. Check returns an error unless the clock is close to the API server's.
+type checkedClock interface {
+	Now() time.Time
+	Check(context.Context) error
+}
+
 // Reconciler derives the status of flow controls.
 type Reconciler struct {
 	client policyclient.PodDeletionFlowControlsGetter
-	clock  clock.PassiveClock
+	clock  checkedClock
 	// skew is how far clocks may differ.
 	skew time.Duration
 	// sender sends CloudEvents.
@@ -52,7 +57,7 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, corrected := f.DeepCopy(), deletionflow.CorrectCommittedTime(f, now, r.skew)
+	next, corrected := f.DeepCopy(), r.correctCommittedTime(ctx, f, now)
 	if corrected != nil {
 		next.Status = *corrected
 	}
@@ -72,6 +77,20 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 		r.sendEvent(ctx, f, next, state)
 	}
 	return requeue(state, now)
+}
+
+// correctCommittedTime returns the corrected status; nil if no correction is needed, or if the
+// local clock may be wrong: one that is behind would move deletions out of the windows in which they count.
+func (r *Reconciler) correctCommittedTime(ctx context.Context, f *v1alpha1.PodDeletionFlowControl, now time.Time) *v1alpha1.PodDeletionFlowControlStatus {
+	corrected := deletionflow.CorrectCommittedTime(f, now, r.skew)
+	if corrected == nil {
+		return nil
+	}
+	if err := r.clock.Check(ctx); err != nil {
+		logging.FromContext(ctx).Warnw("the committed time is in the future by the local clock, which may be wrong, so it is not corrected", "error", err)
+		return nil
+	}
+	return corrected
 }
 
 // derive sets the status fields that follow from the breaker.

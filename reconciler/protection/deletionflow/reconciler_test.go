@@ -54,13 +54,27 @@ func reconcileOnce(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.
 // reconcileAndSend is reconcileOnce with a sender of CloudEvents.
 func reconcileAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
 	t.Helper()
+	return reconcileWith(t, f, fakeClock{testingclock.NewFakePassiveClock(zero.Add(after)), nil}, conflict, sent)
+}
+
+// fakeClock is a clock whose check returns wrong.
+type fakeClock struct {
+	*testingclock.FakePassiveClock
+	wrong error
+}
+
+func (c fakeClock) Check(context.Context) error { return c.wrong }
+
+// reconcileWith is reconcileAndSend with a clock.
+func reconcileWith(t *testing.T, f *v1alpha1.PodDeletionFlowControl, now fakeClock, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
+	t.Helper()
 	client, recorded := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)
 	if conflict {
 		client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), f.Name, errors.New("changed"))
 		})
 	}
-	r := &Reconciler{client: client.PolicyV1alpha1(), clock: testingclock.NewFakePassiveClock(zero.Add(after)), skew: skew, sender: sent}
+	r := &Reconciler{client: client.PolicyV1alpha1(), clock: now, skew: skew, sender: sent}
 	err := r.ReconcileKind(controller.WithEventRecorder(context.Background(), recorded), f)
 	requeue, wait := controller.IsRequeueKey(err)
 	if err != nil && !requeue {
@@ -151,6 +165,22 @@ func TestACorrectionOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T)
 	}
 	if len(recorded) != 1 || !strings.Contains(recorded[0], v1alpha1.ReasonCommittedTimeCorrected) {
 		t.Errorf("Events %q", recorded)
+	}
+}
+
+// A correction by a clock that is behind would lift the limit: the deletions would be out of their windows.
+func TestAWrongClockCorrectsNoCommittedTime(t *testing.T) {
+	f := newFlow(3, counted(3))
+	behind := fakeClock{testingclock.NewFakePassiveClock(zero.Add(-time.Hour)), errors.New("behind")}
+	status, recorded, _ := reconcileWith(t, f, behind, false, &eventstest.Recorder{})
+	if !status.CommittedTime.Time.Equal(zero) || status.Buckets[0].Start != zero.Unix() {
+		t.Errorf("deletions at %s were moved: %+v", zero, status)
+	}
+	if strings.Contains(strings.Join(recorded, ""), v1alpha1.ReasonCommittedTimeCorrected) {
+		t.Errorf("Events %q", recorded)
+	}
+	if f.Status = status; !isOpen(f) {
+		t.Errorf("the breaker is not open: %+v", status)
 	}
 }
 

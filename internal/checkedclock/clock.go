@@ -1,4 +1,5 @@
-package deletionflow
+// Package checkedclock compares the local clock with the API server's.
+package checkedclock
 
 import (
 	"context"
@@ -7,18 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
-
-// CheckEvery is the interval between two checks of the clock.
-const CheckEvery = 5 * time.Second
 
 // checkTimeout limits the round trip to the API server, and so the uncertainty of
 // its time. The round trip never makes equal clocks seem different.
 const checkTimeout = 2 * time.Second
 
-// Clock checks that the local clock is close to the API server's. Otherwise
-// deletions would be counted at the wrong time and must be denied.
+// Clock checks that the local clock is close to the API server's.
 type Clock struct {
 	clock.PassiveClock
 	// Client is an authenticated client; URL is a path of the API server that every
@@ -31,8 +29,23 @@ type Clock struct {
 	off atomic.Pointer[error]
 }
 
-// Check compares the clocks. An unreachable API server changes nothing: then no
-// deletion can be committed either.
+// New returns the real clock, to be compared with that of the API server of config. skew is how
+// far they may differ.
+func New(config *rest.Config, skew time.Duration) (*Clock, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create HTTP client of the clock: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("find URL of the API server: %w", err)
+	}
+	return &Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: skew}, nil
+}
+
+// Check compares the clocks. It returns an error if they may differ too much or cannot be
+// compared. An unreachable API server does not change SkewError: then no deletion can be
+// committed either.
 func (c *Clock) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -63,7 +76,7 @@ func (c *Clock) Check(ctx context.Context) error {
 	return nil
 }
 
-// SkewError says how the clock is wrong; nil if it is not.
+// SkewError says how the clock was wrong when it was last compared; nil if it was not.
 func (c *Clock) SkewError() error {
 	if wrong := c.off.Load(); wrong != nil {
 		return *wrong

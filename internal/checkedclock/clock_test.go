@@ -1,4 +1,4 @@
-package deletionflow
+package checkedclock
 
 import (
 	"context"
