@@ -43,7 +43,13 @@ type lease struct {
 	// trusted is when all budgets are expected to be computed after an outage. The holder
 	// may crash before that, so only a renewal at or after this time proves that they are.
 	trusted time.Time
+	// ahead reports whether the only renewal that this process saw is later than the time at which
+	// it saw it. The clock of the controller is ahead, so it is unknown how old the renewal is.
+	ahead bool
 }
+
+// unproven reports whether no renewal proves yet that a controller computes all budgets.
+func (l lease) unproven() bool { return l.ahead || l.seen.Before(l.trusted) }
 
 // NewControllerLeases returns ControllerLeases for the Leases with these names. Budgets
 // are stale when one of them is not renewed within the limit.
@@ -69,7 +75,7 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	now := c.clock.Now()
 	first := l.renewed.IsZero()
 	unknown := first && renewed.Sub(acquired) < catchUp
-	interrupted := l.seen.Before(l.trusted) && !acquired.Equal(l.acquired)
+	interrupted := l.unproven() && !acquired.Equal(l.acquired)
 	if !first && now.Sub(l.seen) > c.limit || unknown || interrupted {
 		l.trusted = now.Add(catchUp)
 	}
@@ -77,7 +83,7 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	if first && renewed.Before(now) {
 		l.seen = renewed
 	}
-	l.renewed, l.acquired = renewed, acquired
+	l.renewed, l.acquired, l.ahead = renewed, acquired, first && renewed.After(now)
 	c.leases[name] = l
 }
 
@@ -89,7 +95,8 @@ func (c *ControllerLeases) StartLimitPassed() bool {
 
 // OutageUnknown reports whether this process cannot know that there was no outage of the
 // controller: it started less than startLimit ago, and when it first saw a Lease, the controller
-// had just acquired it. A process that started earlier may know it.
+// had just acquired it, or its renewal was ahead of the local clock. A process that started earlier
+// may know it.
 func (c *ControllerLeases) OutageUnknown() bool {
 	if c.StartLimitPassed() {
 		return false
@@ -97,7 +104,7 @@ func (c *ControllerLeases) OutageUnknown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.leases {
-		if l.seen.Before(l.trusted) {
+		if l.unproven() {
 			return true
 		}
 	}
@@ -117,7 +124,9 @@ func (c *ControllerLeases) StaleReason() string {
 	for name, l := range c.leases {
 		if age := now.Sub(l.seen); age > c.limit {
 			reasons = append(reasons, fmt.Sprintf("Lease %s was not renewed for %s", name, age.Round(time.Second)))
-		} else if l.seen.Before(l.trusted) {
+		} else if l.ahead {
+			reasons = append(reasons, fmt.Sprintf("the renewal of Lease %s is ahead of the local clock, so it is unknown whether a controller still renews it", name))
+		} else if l.unproven() {
 			reasons = append(reasons, fmt.Sprintf("Lease %s was acquired, or renewed after an outage, a short time ago, and the controller may still be computing the budgets", name))
 		}
 	}

@@ -28,14 +28,17 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 		asked    time.Duration
 		want     string
 	}{
-		"no Lease, at first":                                    {nil, limit, ""},
-		"no Lease":                                              {nil, limit + time.Second, "was not renewed for 1m1s"},
-		"renewed":                                               {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 100 * time.Second, ""},
-		"not renewed":                                           {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 111 * time.Second, "was not renewed for 1m1s"},
-		"the same renewal again":                                {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 0, time.Hour}}, 61 * time.Second, "was not renewed"},
-		"old when the webhook starts":                           {[]renewal{{0, -time.Hour, time.Hour}}, 0, "was not renewed for 1h0m0s"},
-		"the clock of the controller is early":                  {[]renewal{{0, -time.Hour, time.Hour}, {2 * time.Second, 2*time.Second - time.Hour, time.Hour}, {12 * time.Second, 12*time.Second - time.Hour, time.Hour + 10*time.Second}}, 13 * time.Second, ""},
-		"the clock of the controller is late":                   {[]renewal{{0, time.Hour, time.Hour}}, 61 * time.Second, "was not renewed for 1m1s"},
+		"no Lease, at first":                   {nil, limit, ""},
+		"no Lease":                             {nil, limit + time.Second, "was not renewed for 1m1s"},
+		"renewed":                              {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 100 * time.Second, ""},
+		"not renewed":                          {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 111 * time.Second, "was not renewed for 1m1s"},
+		"the same renewal again":               {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 0, time.Hour}}, 61 * time.Second, "was not renewed"},
+		"old when the webhook starts":          {[]renewal{{0, -time.Hour, time.Hour}}, 0, "was not renewed for 1h0m0s"},
+		"the clock of the controller is early": {[]renewal{{0, -time.Hour, time.Hour}, {2 * time.Second, 2*time.Second - time.Hour, time.Hour}, {12 * time.Second, 12*time.Second - time.Hour, time.Hour + 10*time.Second}}, 13 * time.Second, ""},
+		"the clock of the controller is late":  {[]renewal{{0, time.Hour, time.Hour}}, 61 * time.Second, "was not renewed for 1m1s"},
+		"ahead of the local clock when the webhook starts":      {[]renewal{{0, 5 * time.Minute, time.Hour}}, time.Second, "ahead of the local clock"},
+		"ahead of the local clock, and renewed":                 {[]renewal{{0, time.Second, time.Hour}, {3 * time.Second, 4 * time.Second, time.Hour + 3*time.Second}}, 3 * time.Second, ""},
+		"ahead of the local clock, and renewed by the next":     {[]renewal{{0, 5 * time.Minute, time.Hour}, {3 * time.Second, 3 * time.Second, 0}}, 4 * time.Second, "was acquired"},
 		"renewed after an outage":                               {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}}, 79 * time.Second, "was acquired"},
 		"renewed twice after an outage":                         {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}, {72 * time.Second, 72 * time.Second, time.Hour}}, 79 * time.Second, "was acquired"},
 		"computed after an outage":                              {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}, {80 * time.Second, 80 * time.Second, time.Hour + 10*time.Second}, {80 * time.Second, 80 * time.Second, time.Hour}}, 80 * time.Second, ""},
@@ -104,6 +107,10 @@ func TestAProcessWaitsAtItsStartUntilBudgetsAreComputed(t *testing.T) {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
+	}
+	c := NewControllerLeases(clocktesting.NewFakePassiveClock(start), time.Minute, "lease")
+	if c.Observe("lease", start.Add(time.Hour), start); !c.OutageUnknown() {
+		t.Error("a process that does not know how old the last renewal is does not wait")
 	}
 	if (*ControllerLeases)(nil).OutageUnknown() {
 		t.Error("a process without a limit waits")
