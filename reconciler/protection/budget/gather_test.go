@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -182,6 +183,38 @@ func TestASelectedOwnerCountsWhileItHasNoPods(t *testing.T) {
 			}
 			if s := newFixture(t, newBudget(nil), objects...).reconcile(t); s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed {
 				t.Errorf("total %d, allowed %d; want %d, %d", s.TotalReplicas, s.UnavailableAllowed, tc.total, tc.allowed)
+			}
+		})
+	}
+}
+
+// A pod of the target has failed, and the target cannot create it again, or has not yet.
+func TestATargetCountsWhileAllItsPodsAreCompleted(t *testing.T) {
+	kind := batchJob.WithVersion("v1")
+	job := func(status map[string]any) *unstructured.Unstructured {
+		return newOwner(kind, "a", nil, map[string]any{"spec": map[string]any{"parallelism": int64(2)}, "status": status})
+	}
+	ended := map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		target  schema.GroupVersionKind
+		job     *unstructured.Unstructured
+		desired int32
+	}{
+		"a StatefulSet":      {appsv1.SchemeGroupVersion.WithKind("StatefulSet"), job(nil), 2},
+		"a Job":              {kind, job(map[string]any{"failed": int64(1)}), 2},
+		"a Job that is over": {kind, job(ended), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+				b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: tc.target.GroupVersion().String(), Kind: tc.target.Kind, Name: "a"}
+				b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+			})
+			failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+			w := newFixture(t, b, statefulSet("a", 2, nil), newPod(0, ownedBy(tc.target, "a"), failed))
+			w.withOwners(t, []*unstructured.Unstructured{tc.job}, nil)
+			w.owners.mapper = newMapper(kind)
+			if s := w.reconcile(t); s.TotalReplicas != tc.desired || s.DesiredAvailable != tc.desired {
+				t.Errorf("total %d, desired %d; want %d", s.TotalReplicas, s.DesiredAvailable, tc.desired)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +12,15 @@ import (
 var batchJob = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 // jobReplicas returns how many pods a Job with this parallelism wants: none while it is
-// suspended, and no more than the completions that are left: those of indexes that failed
+// suspended or after it has ended, and no more than the completions that are left: those of indexes that failed
 // are not, because these indexes get no more pods. Without completions the parallelism
 // counts until the Job ends: the number of active pods falls with each deletion, so a
 // budget that followed it would allow the deletion of all.
 func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	if suspended, _, err := unstructured.NestedBool(o.Object, "spec", "suspend"); err == nil && suspended {
+		return 0
+	}
+	if ended(o) {
 		return 0
 	}
 	completions, found, err := unstructured.NestedInt64(o.Object, "spec", "completions")
@@ -29,6 +33,15 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	}
 	failed, _, _ := unstructured.NestedString(o.Object, "status", "failedIndexes") // another type is no value
 	return min(parallelism, max(completions-succeeded-countIndexes(failed, completions), 0))
+}
+
+// ended reports whether a Job is complete or has failed. Then all its pods have ended.
+func ended(o *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // another type is no value
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields["status"] == "True" && (fields["type"] == "Complete" || fields["type"] == "Failed")
+	})
 }
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in

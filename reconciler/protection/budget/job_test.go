@@ -9,17 +9,27 @@ import (
 
 func TestTheReplicasOfAJob(t *testing.T) {
 	kind := schema.GroupKind{Group: "batch", Kind: "Job"}
+	conditions := func(types ...string) map[string]any {
+		all := []any{map[string]any{"type": "Suspended", "status": "False"}}
+		for _, of := range types {
+			all = append(all, map[string]any{"type": of, "status": "True"})
+		}
+		return map[string]any{"conditions": all}
+	}
 	for name, tc := range map[string]struct {
 		spec, status map[string]any
 		want         int32
 	}{
-		"parallelism":                               {map[string]any{"parallelism": int64(5)}, nil, 5},
-		"fewer completions than parallelism":        {map[string]any{"parallelism": int64(5), "completions": int64(3)}, nil, 3},
-		"fewer completions are left":                {map[string]any{"parallelism": int64(5), "completions": int64(6)}, map[string]any{"succeeded": int64(4)}, 2},
-		"more completions are left":                 {map[string]any{"parallelism": int64(5), "completions": int64(20)}, map[string]any{"succeeded": int64(4)}, 5},
-		"all completed":                             {map[string]any{"parallelism": int64(5), "completions": int64(3)}, map[string]any{"succeeded": int64(3)}, 0},
-		"suspended":                                 {map[string]any{"parallelism": int64(5), "suspend": true}, nil, 0},
-		"not suspended":                             {map[string]any{"parallelism": int64(5), "suspend": false}, nil, 5},
+		"parallelism":                        {map[string]any{"parallelism": int64(5)}, nil, 5},
+		"fewer completions than parallelism": {map[string]any{"parallelism": int64(5), "completions": int64(3)}, nil, 3},
+		"fewer completions are left":         {map[string]any{"parallelism": int64(5), "completions": int64(6)}, map[string]any{"succeeded": int64(4)}, 2},
+		"more completions are left":          {map[string]any{"parallelism": int64(5), "completions": int64(20)}, map[string]any{"succeeded": int64(4)}, 5},
+		"all completed":                      {map[string]any{"parallelism": int64(5), "completions": int64(3)}, map[string]any{"succeeded": int64(3)}, 0},
+		"complete":                           {map[string]any{"parallelism": int64(5)}, conditions("SuccessCriteriaMet", "Complete"), 0},
+		"failed":                             {map[string]any{"parallelism": int64(5), "completions": int64(5)}, conditions("Failed"), 0},
+		"its pods are being terminated":      {map[string]any{"parallelism": int64(5)}, conditions("FailureTarget"), 5},
+		"suspended":                          {map[string]any{"parallelism": int64(5), "suspend": true}, nil, 0},
+		"not suspended":                      {map[string]any{"parallelism": int64(5), "suspend": false}, nil, 5},
 		"a work queue of which a pod has succeeded": {map[string]any{"parallelism": int64(5)}, map[string]any{"succeeded": int64(1), "active": int64(2)}, 5},
 		"indexes have failed and the others are left": {map[string]any{"parallelism": int64(5), "completions": int64(8), "completionMode": "Indexed", "backoffLimitPerIndex": int64(1)},
 			map[string]any{"succeeded": int64(2), "failedIndexes": "1,3-5"}, 2},

@@ -199,7 +199,7 @@ func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (w
 	}
 	o := t.target
 	t.limitResync(o)
-	if _, known := t.known[o.key()]; !known && !o.terminatingOrGone && o.wanted != nil {
+	if t.owned[o.key()] == nil && !o.terminatingOrGone && o.wanted != nil {
 		t.owned[o.key()] = newOwnedPods(o)
 	}
 	if !o.ofPods {
