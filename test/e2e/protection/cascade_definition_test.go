@@ -95,6 +95,32 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 	}
 }
 
+// For some kinds, a write of the status can change labels.
+func TestRemovingAProtectionThroughASubresourceWarns(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, protectedWorkload("StatefulSet", "apps/v1", "replicas: 1"))
+	n.apply(t, "{apiVersion: v1, kind: Service, metadata: {name: web, labels: {"+deleteProtectionLabel+": Always}}, spec: {ports: [{port: 80}]}}")
+	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
+	finalized := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q},"spec":{"finalizers":["kubernetes"]}}`, n.name)
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null}}}`, disableCascadingLabel, deleteProtectionLabel)
+	const warning = "less protected from deletion from now on"
+	for _, object := range []string{"statefulset/web", "service/web", "namespace/" + n.name} {
+		if r := n.try(t, "patch", object, "--subresource=status", "--type=merge", "-p", patch); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
+			t.Errorf("the status of %s: %s", object, r)
+		}
+	}
+	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
+	if r := n.tryWithInput(t, finalized, "replace", "--raw", "/api/v1/namespaces/"+n.name+"/finalize", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
+		t.Errorf("the finalizers of a namespace: %s", r)
+	}
+	// A write of the status of a Deployment keeps its labels.
+	n.apply(t, protectedDeployment)
+	if r := n.try(t, "patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", patch); r.Code != 0 || strings.Contains(r.Stderr, "Warning") {
+		t.Errorf("the status of a Deployment: %s", r)
+	}
+}
+
 // Without the warning, only the denial of a deletion would show the missing right.
 func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) {
 	t.Parallel()
