@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -34,7 +33,7 @@ const (
 	// DecisionStale: the controller has not renewed a Lease for too long, or has just acquired it or
 	// renewed it after an outage, so its numbers may be old.
 	DecisionStale = "Stale"
-	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
+	// DecisionDisruptionBudget: the API server will refuse the eviction because of PodDisruptionBudgets.
 	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionProbe: the controller probed whether this replica knows a budget.
 	DecisionProbe = "Probe"
@@ -45,7 +44,6 @@ const (
 	causeBudget   metav1.CauseType = "PodUnavailableBudget"
 	causeUnsynced metav1.CauseType = "PodUnavailableBudgetNotComputed"
 	causeStale    metav1.CauseType = "PodUnavailableBudgetStale"
-	causePDB      metav1.CauseType = "DisruptionBudget"
 )
 
 // denial returns the answer that denies a request. It has no Retry-After, because
@@ -107,15 +105,6 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	}
 	return status
-}
-
-// pdbDenial answers as the API server would, without a charge.
-func pdbDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
-	message := fmt.Sprintf("%s of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
-		a.Operation, a.Subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
-	status := withDetails(a, pdb.Name, message, metav1.StatusCause{Type: causePDB, Message: message})
-	status.Details.Group, status.Details.Kind = "policy", "poddisruptionbudgets"
-	return admission.Deny(DecisionDisruptionBudget, status)
 }
 
 // unsynced denies a request until the controller has computed the budget.

@@ -254,19 +254,19 @@ func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 	return ptr.To(denial(e.action, b, decision, e.unknownSelector))
 }
 
-// blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
+// blocked returns the denial of an eviction that the API server will refuse because of PodDisruptionBudgets.
 func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admission.Answer {
 	if e.action.Operation != v1alpha1.OperationEvict || !request.Pods[0].BecomesUnavailable {
 		return nil
 	}
-	pdb, err := e.PDBs.Blocking(ctx, e.action.Pods[0])
+	refusal, err := e.PDBs.Blocking(ctx, e.action.Pods[0])
 	if err != nil {
 		return ptr.To(undecided(nil, err))
 	}
-	if pdb == nil {
+	if refusal == nil {
 		return nil
 	}
-	return ptr.To(pdbDenial(e.action, pdb))
+	return ptr.To(admission.Deny(DecisionDisruptionBudget, *refusal))
 }
 
 // allowInShadowMode turns a denial into a warning and an Event.

@@ -562,21 +562,27 @@ func TestATerminatingBudgetDecidesNothing(t *testing.T) {
 }
 
 func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
-	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
-		}
+	full := newPDB("web", func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 0 })
+	for name, tc := range map[string]struct {
+		pdbs []runtime.Object
+		code int32
+	}{
+		"it allows no disruption": {[]runtime.Object{full}, 429},
+		// Kubernetes does not support it.
+		"two select the pod":               {[]runtime.Object{newPDB("web", nil), newPDB("all", nil)}, 500},
+		"its status is of an earlier spec": {[]runtime.Object{newPDB("web", func(b *policyv1.PodDisruptionBudget) { b.Generation++ })}, 429},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, append(tc.pdbs, newPod(nil))...)
+			if a := fx.ask(t, eviction(t, nil)); a.Response.Allowed || a.Response.Result.Code != tc.code || len(fx.budget(t, "web").Status.DeletedPods) > 0 {
+				t.Errorf("got %+v, %d charged", a.Response, len(fx.budget(t, "web").Status.DeletedPods))
+			}
+			if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
+				t.Error("a deletion was denied like an eviction")
+			}
+		})
 	}
-	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(0))
-	if a := fx.ask(t, eviction(t, nil)); a.Response.Allowed || a.Response.Result.Code != 429 || len(fx.budget(t, "web").Status.DeletedPods) > 0 {
-		t.Errorf("got %+v", a)
-	}
-	if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
-		t.Error("a deletion was denied like an eviction")
-	}
-	open := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
+	open := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), newPDB("web", nil))
 	if a := open.ask(t, eviction(t, nil)); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
 		t.Errorf("got %+v", a)
 	}
@@ -585,11 +591,7 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 // A drain evicts pods one after the other, faster than the cache is updated.
 func TestAPodDisruptionBudgetIsReadLive(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
-		}
+		return newPDB("web", func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = allowed })
 	}
 	for name, tc := range map[string]struct{ cached, live int32 }{"the last disruption was taken": {1, 0}, "disruptions are allowed again": {0, 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 	DecisionNoFlowControl = "NoFlowControl"
 	// DecisionPodNotFound: the pod does not exist.
 	DecisionPodNotFound = "PodNotFound"
-	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
+	// DecisionDisruptionBudget: the API server will refuse the eviction because of PodDisruptionBudgets.
 	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionDeniedClockSkew: the request was denied, because the clock of this
 	// replica differs from the API server's.

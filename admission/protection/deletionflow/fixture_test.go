@@ -43,11 +43,11 @@ type skewedClock struct {
 
 func (c *skewedClock) SkewError() error { return c.off }
 
-// blocking is the PodDisruptionBudget that blocks, if any.
-type blocking struct{ pdb *policyv1.PodDisruptionBudget }
+// blocking refuses evictions with its status, if any.
+type blocking struct{ refusal *metav1.Status }
 
-func (b *blocking) Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
-	return b.pdb, nil
+func (b *blocking) Blocking(context.Context, *corev1.Pod) (*metav1.Status, error) {
+	return b.refusal, nil
 }
 
 // fixture is an API server, and the webhook with its caches.

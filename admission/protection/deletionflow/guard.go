@@ -3,15 +3,14 @@ package deletionflow
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -25,7 +24,6 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
-	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Webhooks that Guard answers.
@@ -37,11 +35,11 @@ const (
 	NamespaceWebhook = "vnamespacedeletionflow.kb.io"
 )
 
-// PodDisruptionBudgets finds those that deny an eviction.
+// PodDisruptionBudgets finds those that refuse an eviction.
 type PodDisruptionBudgets interface {
-	// Blocking returns a PodDisruptionBudget that will deny the eviction of the pod; nil if none
-	// is known.
-	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
+	// Blocking returns the status with which the API server will refuse the eviction of the pod; nil if
+	// no PodDisruptionBudget that is known refuses it.
+	Blocking(context.Context, *corev1.Pod) (*metav1.Status, error)
 }
 
 // CheckedClock is the local clock. SkewError returns an error if the clock differs too much from
@@ -179,23 +177,19 @@ func (g Guard) applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) 
 	return matching, why
 }
 
-// blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
+// blocked returns the denial of an eviction that the API server will refuse because of PodDisruptionBudgets.
 func (g Guard) blocked(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) *admission.Answer {
-	if !a.Eviction || a.DryRun || !workload.PodReady(a.pod) {
-		return nil // a PodDisruptionBudget may allow it for a pod that is not Ready
+	if !a.Eviction || a.DryRun {
+		return nil
 	}
-	pdb, err := g.PDBs.Blocking(ctx, a.pod)
+	refusal, err := g.PDBs.Blocking(ctx, a.pod)
 	if err != nil {
 		answer := unanswered(admission.DecisionOf(err), err, flows)
 		return &answer
 	}
-	if pdb == nil {
+	if refusal == nil {
 		return nil
 	}
-	message := fmt.Sprintf("eviction of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
-		a.subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
-	s := status(a, pdb.Name, message)
-	s.Details.Group, s.Details.Kind = "policy", "poddisruptionbudgets"
-	answer := admission.Deny(DecisionDisruptionBudget, s)
+	answer := admission.Deny(DecisionDisruptionBudget, *refusal)
 	return &answer
 }

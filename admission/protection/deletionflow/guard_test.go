@@ -13,7 +13,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,15 +61,9 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		}, nil, DecisionCounted, 0, 0},
 		"an eviction that a PodDisruptionBudget will deny": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			func(fx *fixture) {
-				fx.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+				fx.pdbs.refusal = &metav1.Status{Code: http.StatusInternalServerError}
 			},
-			DecisionDisruptionBudget, http.StatusTooManyRequests, 0},
-		"an eviction of a pod that is not Ready": {[]runtime.Object{room, shop, newPod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })},
-			func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
-			func(fx *fixture) {
-				fx.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-			},
-			DecisionCounted, 0, 1},
+			DecisionDisruptionBudget, http.StatusInternalServerError, 0},
 		"a dry run": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			req := deletion(t, pod)
 			req.DryRun = ptr.To(true)
