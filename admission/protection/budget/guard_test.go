@@ -588,6 +588,32 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	}
 }
 
+// The pod of a StatefulSet was replaced after the client had read it. The API server answers with a conflict.
+func TestTheEvictionOfAnEarlierPodIsNotCharged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		expected *metav1.Preconditions
+		charged  bool
+	}{
+		"an earlier pod": {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-earlier")}, false},
+		"this pod":       {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-a")}, true},
+		"any pod":        {&metav1.Preconditions{UID: ptr.To[types.UID]("")}, true},
+		// The API server ignores it for a pod that is not Ready.
+		"an earlier version of this pod": {&metav1.Preconditions{ResourceVersion: ptr.To("4")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := eviction(t, &metav1.DeleteOptions{Preconditions: tc.expected})
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			if a := fx.ask(t, req); !a.Response.Allowed || len(fx.budget(t, "web").Status.DeletedPods) > 0 != tc.charged {
+				t.Errorf("got %s, charged %v", a.Decision, fx.budget(t, "web").Status.DeletedPods)
+			}
+			full := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			if a := full.ask(t, req); a.Response.Allowed == tc.charged {
+				t.Errorf("got %s by a budget that allows 0", a.Decision)
+			}
+		})
+	}
+}
+
 // A drain evicts pods one after the other, faster than the cache is updated.
 func TestAPodDisruptionBudgetIsReadLive(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {

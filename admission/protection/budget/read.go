@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -33,7 +34,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	case req.Resource.Group != "" || req.Resource.Resource != "pods":
 		return r.ofOwner(ctx, req)
 	case req.SubResource == "eviction":
-		return r.ofPod(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
+		return r.ofEviction(ctx, req)
 	}
 	before, err := decode[corev1.Pod](req.OldObject)
 	if err != nil {
@@ -79,6 +80,17 @@ func (r reader) ofPod(ctx context.Context, namespace, name string, op v1alpha1.P
 		return nil, fmt.Errorf("read pod %s: %w", name, err)
 	}
 	return &Action{Operation: op, Subject: "pod " + name, Pods: []*corev1.Pod{p}}, nil
+}
+
+func (r reader) ofEviction(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
+	a, err := r.ofPod(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	if other, err := admission.EvictsOther(req, a.Pods[0].UID); err != nil || other {
+		return nil, err
+	}
+	return a, nil
 }
 
 func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {

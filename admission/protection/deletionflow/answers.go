@@ -28,7 +28,7 @@ const (
 	DecisionUncounted = "Uncounted"
 	// DecisionNoFlowControl: there is no flow control.
 	DecisionNoFlowControl = "NoFlowControl"
-	// DecisionPodNotFound: the pod does not exist.
+	// DecisionPodNotFound: the pod does not exist, or the eviction is of an earlier pod of its name.
 	DecisionPodNotFound = "PodNotFound"
 	// DecisionDisruptionBudget: the API server will refuse the eviction because of PodDisruptionBudgets.
 	DecisionDisruptionBudget = "DisruptionBudget"

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -56,6 +57,12 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			nil, DecisionDenied, http.StatusTooManyRequests, 0},
 		"an eviction of an unknown pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionPodNotFound, 0, 0},
+		"an eviction of an earlier pod of this name": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return eviction(t, "a", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To[types.UID]("earlier")}})
+		}, nil, DecisionPodNotFound, 0, 0},
+		"an eviction of this pod": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return eviction(t, "a", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		}, nil, DecisionCounted, 0, 1},
 		"the dry run of an eviction": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}, nil, DecisionCounted, 0, 0},

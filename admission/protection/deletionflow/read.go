@@ -61,7 +61,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*r
 	}, nil
 }
 
-// pod returns the pod of a request. The pod of an eviction is read from
+// pod returns the pod of a request; nil if it does not exist. The pod of an eviction is read from
 // the API server.
 func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
 	dryRun, err = admission.DryRun(req)
@@ -80,6 +80,9 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 		return nil, false, nil // the API server answers NotFound itself
 	} else if err != nil {
 		return nil, false, fmt.Errorf("read pod %s: %w", req.Name, err)
+	}
+	if other, err := admission.EvictsOther(req, pod.UID); err != nil || other {
+		return nil, false, err
 	}
 	return pod, dryRun, nil
 }
