@@ -1,8 +1,8 @@
 package budget
 
 import (
-	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -31,9 +31,14 @@ func (e Entry) String() string {
 	return text
 }
 
-// Restarts reports whether OpenKruise restarts a container because of the request.
-func (e Entry) Restarts() bool {
-	return slices.ContainsFunc(e.Effects, func(f Effect) bool { return f.Before == "" })
+// Grace is for how long OpenKruise may wait until all containers that it restarts have stopped, one after the
+// other.
+func (e Entry) Grace() time.Duration {
+	var sum time.Duration
+	for _, f := range e.Effects {
+		sum = min(sum+f.Grace, maxGrace)
+	}
+	return sum
 }
 
 // ParseEntry parses an entry. A bare resourceVersion has no UID.

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // deadline is the ContainerID of the Effect of spec.activeDeadlineSeconds.
 const deadline = "deadline"
 
 // Effect is what the kubelet does some time after an in-place change: it replaces a
-// container, or ends the pod at its deadline. It is written `<name>.<id>.<before>`.
+// container, or ends the pod at its deadline. It is written `<name>.<id>.<before>.<grace>`.
 type Effect struct {
 	// Container is the name of the container; empty for the deadline.
 	Container string
@@ -22,6 +25,9 @@ type Effect struct {
 	// Before is the hash of the fields that change, as the container runs with them before
 	// the change. It is empty if the spec does not change: OpenKruise restarts the container.
 	Before string
+	// Grace is for how long OpenKruise may wait until the container has stopped. It may be Ready
+	// until then, and the spec does not show that it stops.
+	Grace time.Duration
 }
 
 // is reports whether two effects are the same one: the same container is replaced, both
@@ -31,10 +37,14 @@ func (e Effect) is(other Effect) bool {
 }
 
 func (e Effect) String() string {
-	if e.Before == "" {
-		return e.Container + "." + e.ContainerID
+	text := e.Container + "." + e.ContainerID
+	if e.Before != "" || e.Grace > 0 {
+		text += "." + e.Before
 	}
-	return e.Container + "." + e.ContainerID + "." + e.Before
+	if e.Grace > 0 {
+		text += "." + strconv.FormatInt(int64(e.Grace/time.Second), 10)
+	}
+	return text
 }
 
 func formatEffects(all []Effect) string {
@@ -49,23 +59,32 @@ func parseEffects(text string) []Effect {
 	var all []Effect
 	for part := range strings.SplitSeq(text, ",") {
 		fields := strings.Split(part, ".")
-		switch {
-		case len(fields) == 2 && fields[1] != "":
-			all = append(all, Effect{Container: fields[0], ContainerID: fields[1]})
-		case len(fields) == 3 && fields[1] != "":
-			all = append(all, Effect{fields[0], fields[1], fields[2]})
+		if len(fields) < 2 || len(fields) > 4 || fields[1] == "" {
+			continue
 		}
+		e := Effect{Container: fields[0], ContainerID: fields[1]}
+		if len(fields) > 2 {
+			e.Before = fields[2]
+		}
+		if len(fields) > 3 {
+			seconds, _ := strconv.ParseInt(fields[3], 10, 64) // 0 for another text
+			e.Grace = graceOf(seconds)
+		}
+		all = append(all, e)
 	}
 	return all
 }
 
 // mergeEffects returns the effects of two changes of one pod. Of the same effect it
 // returns the earlier one: its Before is what the container runs with until it is
-// replaced. The later one has a spec that the container perhaps never runs with.
+// replaced. The later one has a spec that the container perhaps never runs with. It has
+// the longer Grace of both.
 func mergeEffects(before, after []Effect) []Effect {
 	merged := slices.Clone(before)
 	for _, a := range after {
-		if !slices.ContainsFunc(before, a.is) {
+		if i := slices.IndexFunc(merged, a.is); i >= 0 {
+			merged[i].Grace = max(merged[i].Grace, a.Grace)
+		} else {
 			merged = append(merged, a)
 		}
 	}
@@ -89,8 +108,32 @@ func EffectsOf(before, after *corev1.Pod) []Effect {
 	return effects
 }
 
-// EffectsOfRestart returns the effects of a restart of containers by OpenKruise.
-func EffectsOfRestart(p *corev1.Pod, names []string) []Effect { return effectsOn(p, names, false) }
+// RestartStrategy is spec.strategy of a ContainerRecreateRequest.
+type RestartStrategy struct {
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds"`
+	UnreadyGracePeriodSeconds     *int64 `json:"unreadyGracePeriodSeconds"`
+}
+
+// EffectsOfRestart returns the effects of a restart of containers by OpenKruise. It waits for the unready
+// grace period once, and then stops one container after the other.
+func EffectsOfRestart(p *corev1.Pod, names []string, s RestartStrategy) []Effect {
+	effects := effectsOn(p, names, false)
+	each := ptr.Deref(s.TerminationGracePeriodSeconds, ptr.Deref(p.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds))
+	for i := range effects {
+		effects[i].Grace = graceOf(each)
+	}
+	if len(effects) > 0 {
+		effects[0].Grace = min(effects[0].Grace+graceOf(ptr.Deref(s.UnreadyGracePeriodSeconds, 0)), maxGrace)
+	}
+	return effects
+}
+
+// maxGrace limits the time of a restart, which OpenKruise does not limit.
+const maxGrace = 24 * time.Hour
+
+func graceOf(seconds int64) time.Duration {
+	return time.Duration(min(max(seconds, 0), int64(maxGrace/time.Second))) * time.Second
+}
 
 // effectsOn returns effects on the running containers of a pod. Pods on simulated nodes
 // have no container IDs.

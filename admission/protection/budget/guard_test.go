@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -216,7 +217,7 @@ func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
 		want []budget.Effect
 	}{
 		"another image": {updating(t, "", running, updated), budget.EffectsOf(running, updated)},
-		"a restart":     {again, budget.EffectsOfRestart(running, []string{"web"})},
+		"a restart":     {again, budget.EffectsOfRestart(running, []string{"web"}, budget.RestartStrategy{})},
 	} {
 		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, running)
 		if a := fx.ask(t, tc.req); !a.Response.Allowed {
@@ -226,6 +227,39 @@ func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" || len(got) != 1 {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// kruise-daemon waits for the unready grace period, and then stops one container after the other, each for the
+// grace period of the request, or else of the pod.
+func TestTheChargeOfARestartHasItsGracePeriods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		strategy map[string]any
+		want     time.Duration
+	}{
+		"of the pod":        {nil, 60 * time.Second},
+		"of the request":    {map[string]any{"terminationGracePeriodSeconds": 600}, 1200 * time.Second},
+		"0 of the request":  {map[string]any{"terminationGracePeriodSeconds": 0}, 0},
+		"unready":           {map[string]any{"unreadyGracePeriodSeconds": 100}, 160 * time.Second},
+		"both":              {map[string]any{"terminationGracePeriodSeconds": 600, "unreadyGracePeriodSeconds": 100}, 1300 * time.Second},
+		"longer than a day": {map[string]any{"terminationGracePeriodSeconds": math.MaxInt64, "unreadyGracePeriodSeconds": math.MaxInt64}, 24 * time.Hour},
+		"0 as a Duration":   {map[string]any{"terminationGracePeriodSeconds": 1 << 55}, 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := newPod(func(p *corev1.Pod) {
+				p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://1"}, {Name: "mesh", ContainerID: "containerd://2"}}
+			})
+			req := restart(t)
+			req.Object = builder.Raw(t, map[string]any{"spec": map[string]any{"podName": running.Name, "strategy": tc.strategy,
+				"containers": []any{map[string]any{"name": "web"}, map[string]any{"name": "mesh"}}}})
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, running)
+			fx.ask(t, req)
+			entry := fx.budget(t, "web").Status.UnavailablePods[running.Name]
+			if got := budget.ParseEntry(entry).Grace(); got != tc.want {
+				t.Errorf("%s: %s, want %s", entry, got, tc.want)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -18,7 +17,7 @@ import (
 type chargeTimes struct {
 	clock clock.PassiveClock
 	// expiry is how long a charge without an effect is kept: --charge-timeout plus
-	// budget.RepeatedTTL. The charge of a restart is kept for restartGrace in addition.
+	// budget.RepeatedTTL. A restart is kept for its Entry.Grace in addition.
 	expiry time.Duration
 
 	mu    sync.Mutex
@@ -54,19 +53,18 @@ func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 
 // observe records the charges of a budget and forgets removed ones. It returns a function that
 // reports whether a charge has expired, and the time until the next charge expires; 0 for none.
-// grace has, by charge, a duration that is added to its expiry.
-func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget, grace map[string]time.Duration) (expired func(string) bool, next time.Duration) {
+func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(string) bool, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name, now := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, c.clock.Now()
-	before, after := c.since[name], map[string]time.Time{}
-	for _, key := range keysOf(b) {
+	before, after, graces := c.since[name], map[string]time.Time{}, gracesOf(b)
+	for key, grace := range graces {
 		at, ok := before[key]
 		if !ok {
 			at = now
 		}
 		after[key] = at
-		if left := at.Add(c.expiry + grace[key]).Sub(now); left > 0 && (next == 0 || left < next) {
+		if left := at.Add(c.expiry + grace).Sub(now); left > 0 && (next == 0 || left < next) {
 			next = left
 		}
 	}
@@ -77,28 +75,8 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget, grace map[string
 	}
 	return func(key string) bool {
 		at, ok := after[key]
-		return ok && now.Sub(at) >= c.expiry+grace[key]
+		return ok && now.Sub(at) >= c.expiry+graces[key]
 	}, next
-}
-
-// maxGrace limits the grace period of a pod, which the API server does not limit.
-const maxGrace = 24 * time.Hour
-
-// restartGrace returns the grace periods of the pods whose containers OpenKruise restarts, by their
-// charges. The container may be Ready until its end, and the spec does not show that it stops.
-func restartGrace(b *v1alpha1.PodUnavailableBudget, pods corelisters.PodLister) map[string]time.Duration {
-	grace := map[string]time.Duration{}
-	for name, value := range b.Status.UnavailablePods {
-		e := budget.ParseEntry(value)
-		if !e.Restarts() {
-			continue
-		}
-		p, err := pods.Pods(b.Namespace).Get(name)
-		if err == nil && p.UID == e.UID && p.Spec.TerminationGracePeriodSeconds != nil {
-			grace[budget.ChangedKey(name, e)] = time.Duration(min(*p.Spec.TerminationGracePeriodSeconds, int64(maxGrace/time.Second))) * time.Second
-		}
-	}
-	return grace
 }
 
 // forget deletes the records of a budget.
@@ -109,13 +87,15 @@ func (c *chargeTimes) forget(name types.NamespacedName) {
 	delete(c.settledSince, name)
 }
 
-func keysOf(b *v1alpha1.PodUnavailableBudget) []string {
-	var keys []string
+// gracesOf returns the keys of all charges, each with the duration that is added to its expiry.
+func gracesOf(b *v1alpha1.PodUnavailableBudget) map[string]time.Duration {
+	graces := map[string]time.Duration{}
 	for uid, rv := range b.Status.DeletedPods {
-		keys = append(keys, budget.DeletedKey(uid, rv))
+		graces[budget.DeletedKey(uid, rv)] = 0
 	}
 	for name, value := range b.Status.UnavailablePods {
-		keys = append(keys, budget.ChangedKey(name, budget.ParseEntry(value)))
+		e := budget.ParseEntry(value)
+		graces[budget.ChangedKey(name, e)] = e.Grace()
 	}
-	return keys
+	return graces
 }

@@ -67,7 +67,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	if err != nil || next == nil {
 		return err
 	}
-	_, expires := r.charges.observe(next, restartGrace(next, r.podLister))
+	_, expires := r.charges.observe(next)
 	settledWait := time.Duration(0)
 	if d.KeptSettled > 0 {
 		settledWait = settledRetention

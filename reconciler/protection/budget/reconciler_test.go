@@ -3,7 +3,6 @@ package budget
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -323,52 +322,43 @@ func TestAPendingChangeDoesNotListPodsFromTheAPIServer(t *testing.T) {
 // OpenKruise restarts a container, which stops for up to its grace period and is Ready meanwhile. Without the
 // charge, another container could be restarted before this one is down.
 func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
-	running := func(grace *int64, id string) *corev1.Pod {
+	running := func(id string) *corev1.Pod {
 		return newPod(0, nil, func(p *corev1.Pod) {
-			p.Spec.TerminationGracePeriodSeconds = grace
+			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
 			p.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://" + id}}
 		})
 	}
-	trimmed := func(p *corev1.Pod) *corev1.Pod {
-		all, err := trimPod(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all.(*corev1.Pod)
-	}
-	changed := running(nil, "1")
+	changed := running("1")
 	changed.Spec.Containers[0].Image = "web:2"
-	restart, update := budget.EffectsOfRestart(running(nil, "1"), []string{"web"}), budget.EffectsOf(running(nil, "1"), changed)
+	restart := func(grace int64) []budget.Effect {
+		return budget.EffectsOfRestart(running("1"), []string{"web"}, budget.RestartStrategy{TerminationGracePeriodSeconds: ptr.To(grace)})
+	}
 	const timeout = time.Minute + budget.RepeatedTTL
 	for name, tc := range map[string]struct {
 		effects []budget.Effect
-		grace   *int64
 		id      string
 		after   time.Duration
 		kept    bool
 	}{
-		"after the timeout":                             {restart, ptr.To[int64](120), "1", timeout, true},
-		"just before the end of the grace period":       {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute - 1, true},
-		"after the grace period":                        {restart, ptr.To[int64](120), "1", timeout + 2*time.Minute, false},
-		"a grace period that is negative as a Duration": {restart, ptr.To[int64](math.MaxInt64), "1", timeout + maxGrace - 1, true},
-		"after the longest grace period":                {restart, ptr.To[int64](math.MaxInt64), "1", timeout + maxGrace, false},
-		"a grace period that is zero as a Duration":     {restart, ptr.To[int64](1 << 55), "1", timeout + maxGrace - 1, true},
-		"when the container is replaced":                {restart, ptr.To[int64](120), "2", time.Second, false},
-		"without a grace period":                        {restart, nil, "1", timeout, false},
-		"an update that was not made has no grace":      {update, ptr.To[int64](120), "1", timeout, false},
+		"after the timeout":                        {restart(120), "1", timeout, true},
+		"just before the end of the grace period":  {restart(120), "1", timeout + 2*time.Minute - 1, true},
+		"after the grace period":                   {restart(120), "1", timeout + 2*time.Minute, false},
+		"when the container is replaced":           {restart(120), "2", time.Second, false},
+		"without a grace period":                   {restart(0), "1", timeout, false},
+		"an update that was not made has no grace": {budget.EffectsOf(running("1"), changed), "1", timeout, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := budget.Entry{ResourceVersion: "100", UID: "uid-pod-0", Token: "7", Effects: tc.effects}
 			w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) {
 				b.Status.UnavailablePods = map[string]string{"pod-0": entry.String()}
-			}), trimmed(running(tc.grace, "1")))
+			}), running("1"))
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			w.charges, w.throttle = newChargeTimes(now, time.Minute), newThrottle(now)
 			if len(w.reconcile(t).UnavailablePods) == 0 {
 				t.Fatal("the charge was removed at once")
 			}
-			after := trimmed(running(tc.grace, tc.id))
+			after := running(tc.id)
 			if err := errors.Join(w.index.Update(after), w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), after, "ns")); err != nil {
 				t.Fatal(err)
 			}

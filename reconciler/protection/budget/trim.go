@@ -34,10 +34,9 @@ func trimPod(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// trimSpec keeps the fields that are compared with the Effects of in-place changes, and the
-// grace period, which restartGrace needs.
+// trimSpec keeps the fields that are compared with the Effects of in-place changes.
 func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
-	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds}
+	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds}
 	for _, c := range spec.InitContainers {
 		if budget.IsSidecar(c) {
 			trimmed.InitContainers = append(trimmed.InitContainers, trimContainer(c))
