@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 var batchJob = schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -42,6 +43,34 @@ func ended(o *unstructured.Unstructured) bool {
 		fields, _ := c.(map[string]any)
 		return fields["status"] == "True" && (fields["type"] == "Complete" || fields["type"] == "Failed")
 	})
+}
+
+var broadcastJob = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob"}
+
+// broadcastJobReplicas returns how many pods a BroadcastJob with this status.desired wants, which is its number of
+// nodes: no more than its parallelism, and none on a node whose pod has ended. If more are active, because the
+// parallelism was lowered or ended pods are of removed nodes, they count.
+func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
+	status := func(field string) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, "status", field) // another type is no value
+		return n
+	}
+	wanted := desired - status("succeeded")
+	// With OnFailure, pods that run and have restarted too often are failed, too.
+	if policy, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "restartPolicy"); policy == "Never" {
+		wanted -= status("failed")
+	}
+	parallelism, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "parallelism")
+	switch p := parallelism.(type) {
+	case int64:
+		wanted = min(wanted, p)
+	case string:
+		percentage := intstr.FromString(p)
+		if n, err := intstr.GetScaledValueFromIntOrPercent(&percentage, int(desired), true); err == nil {
+			wanted = min(wanted, int64(n))
+		}
+	}
+	return max(wanted, min(status("active"), desired), 0)
 }
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +49,49 @@ func TestTheReplicasOfAJob(t *testing.T) {
 			got, err := readReplicas(t.Context(), nil, "jobs", kind, o)
 			if err != nil || got.wanted == nil || *got.wanted != tc.want || !got.ofPods {
 				t.Fatalf("got %+v, %v, want %d", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheReplicasOfABroadcastJob(t *testing.T) {
+	ofStatus := func(desired, active, succeeded, failed int64) map[string]any {
+		return map[string]any{"desired": desired, "active": active, "succeeded": succeeded, "failed": failed}
+	}
+	for name, tc := range map[string]struct {
+		parallelism   any
+		restartPolicy string
+		status        map[string]any
+		want          int32
+	}{
+		"a pod on each node":                    {nil, "", ofStatus(10, 10, 0, 0), 10},
+		"no pod yet":                            {nil, "", ofStatus(10, 0, 0, 0), 10},
+		"parallelism":                           {int64(2), "", ofStatus(10, 2, 0, 0), 2},
+		"parallelism, after a pod was deleted":  {int64(2), "", ofStatus(10, 1, 0, 0), 2},
+		"parallelism, some have ended":          {int64(2), "", ofStatus(10, 2, 5, 1), 2},
+		"fewer than the parallelism are left":   {int64(5), "", ofStatus(10, 3, 6, 1), 3},
+		"some have ended":                       {nil, "", ofStatus(10, 4, 5, 1), 4},
+		"all have ended":                        {nil, "", ofStatus(10, 0, 9, 1), 0},
+		"a percentage":                          {"25%", "", ofStatus(10, 3, 0, 0), 3},
+		"a percentage above 100":                {"200%", "", ofStatus(10, 10, 0, 0), 10},
+		"a parallelism that is no percentage":   {"some", "", ofStatus(10, 0, 0, 0), 10},
+		"a negative percentage":                 {"-50%", "", ofStatus(10, 0, 0, 0), 0},
+		"a lowered parallelism":                 {int64(1), "", ofStatus(3, 3, 0, 0), 3},
+		"ended pods of nodes that were removed": {nil, "", ofStatus(7, 7, 3, 0), 7},
+		"a pod of a node that it leaves":        {nil, "", ofStatus(9, 10, 0, 0), 9},
+		// They run, and a deleted one is replaced.
+		"pods that have restarted too often": {nil, "OnFailure", ofStatus(10, 6, 0, 4), 10},
+		"more ended pods than nodes":         {nil, "", ofStatus(2, 0, 3, 0), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := map[string]any{"template": map[string]any{"spec": map[string]any{"restartPolicy": cmp.Or(tc.restartPolicy, "Never")}}}
+			if tc.parallelism != nil {
+				spec["parallelism"] = tc.parallelism
+			}
+			o := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": tc.status}}
+			got, err := readReplicas(t.Context(), nil, "broadcastjobs", jobKind.GroupKind(), o)
+			if err != nil || got.wanted == nil || *got.wanted != tc.want || !got.ofPods {
+				t.Fatalf("got %d (%+v), %v, want %d", *got.wanted, got, err, tc.want)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 	game := newOwner(gameKind, "web", nil, map[string]any{"spec": map[string]any{"instances": int64(3)}})
 	ofGame := ownedBy(gameKind, "web")
 	inGroups, groupOwners := groups()
-	job := newOwner(jobKind, "web", nil, map[string]any{"spec": map[string]any{"parallelism": int64(1)}, "status": map[string]any{"desired": int64(3)}})
+	job := newOwner(jobKind, "web", nil, map[string]any{"spec": map[string]any{"parallelism": int64(1)}, "status": map[string]any{"desired": int64(3), "active": int64(3)}})
 	for _, tc := range []struct {
 		name      string
 		objects   []runtime.Object
@@ -151,7 +151,7 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
 		{name: "a surge below an owner with replicas", scales: map[string]scale{"web": {1, 1}},
 			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
-		{name: "the parallelism of a BroadcastJob is not its pods", objects: podsOf(3, ownedBy(jobKind, "web")), live: []*unstructured.Unstructured{job}, total: 3, allowed: 1},
+		{name: "a BroadcastJob whose parallelism was lowered below its pods", objects: podsOf(3, ownedBy(jobKind, "web")), live: []*unstructured.Unstructured{job}, total: 3, allowed: 1},
 		{name: "static pods of a Node that may not be read", objects: podsOf(3, ownedBy(nodes, "node-1")), forbidden: []string{"nodes"}, total: 3, allowed: 1},
 		{name: "static pods beside those of a Deployment", objects: append(application(3, 3, 3), podsOf(4, ownedBy(nodes, "node-1"))[3]),
 			forbidden: []string{"nodes"}, total: 4, allowed: 1},

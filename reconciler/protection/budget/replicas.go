@@ -60,8 +60,11 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 		if err != nil || !found {
 			return replicas{unknown: "it has no " + strings.Join(path, ".")}, nil //nolint:nilerr // a field of another type is none
 		}
-		if kind == batchJob {
+		switch kind {
+		case batchJob:
 			n = jobReplicas(o, n)
+		case broadcastJob:
+			n = broadcastJobReplicas(o, n)
 		}
 		return replicas{wanted: ptr.To(int32(n)), ofPods: true}, nil
 	}
