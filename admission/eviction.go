@@ -30,8 +30,7 @@ func EvictsOther(req *admissionv1.AdmissionRequest, uid types.UID) (bool, error)
 	if err != nil || options == nil || options.Preconditions == nil {
 		return false, err
 	}
-	expected := ptr.Deref(options.Preconditions.UID, "")
-	return expected != "" && expected != uid, nil
+	return ptr.Deref(options.Preconditions.UID, uid) != uid, nil
 }
 
 func optionsOfEviction(req *admissionv1.AdmissionRequest) (*metav1.DeleteOptions, error) {

@@ -133,9 +133,9 @@ func TestALaterChangeAddsItsEffectsToTheCharge(t *testing.T) {
 		{"the same container again", []Request{with(update, image), with(update, again)}, "5/uid-a/100/" + image},
 		{"a restart of the same container too", []Request{with(update, image), with(restart, "web.1")}, "5/uid-a/100/" + image + ",web.1"},
 		{"a restart too", []Request{with(update, image), with(restart, "web.7")}, "5/uid-a/100/" + image + ",web.7"},
-		{"a restart of two containers", []Request{with(restart, "mesh.2..700,web.1..600")}, "5/uid-a/100/mesh.2..700,web.1..600"},
-		{"a restart with a longer grace period", []Request{with(restart, "web.1..30"), with(restart, "web.1..600")}, "5/uid-a/100/web.1..600"},
-		{"a restart with a shorter grace period", []Request{with(restart, "web.1..600"), with(restart, "web.1")}, "5/uid-a/100/web.1..600"},
+		{"a restart of two containers", []Request{with(restart, "mesh.2,.2-700,web.1,.1-600")}, "5/uid-a/100/mesh.2,.2-700,web.1,.1-600"},
+		{"a restart with a longer grace period", []Request{with(restart, "web.1,.1-30"), with(restart, "web.1,.1-600")}, "5/uid-a/100/web.1,.1-600"},
+		{"a restart with a shorter grace period", []Request{with(restart, "web.1,.1-600"), with(restart, "web.1")}, "5/uid-a/100/web.1,.1-600"},
 		{"a label too", []Request{with(update, image), with(update, "")}, "5/uid-a/100/" + image},
 		{"a label", []Request{with(update, "")}, "5/uid-a/100"},
 		{"a dry run of a sidecar", []Request{with(update, image), try(with(update, sidecar))}, "5/uid-a/100/" + image},
@@ -151,18 +151,18 @@ func TestALaterChangeAddsItsEffectsToTheCharge(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, decisions)
 		}
 	}
-	for _, text := range []string{"5/uid-a/100/web.1.a,mesh.2,job.3..60", "5/uid-a/100", "5/uid-a"} {
+	for _, text := range []string{"5/uid-a/100/web.1.a,mesh.2,job.3,.3-60", "5/uid-a/100", "5/uid-a"} {
 		if got := ParseEntry(text).String(); got != text {
 			t.Errorf("%q was parsed as %q", text, got)
 		}
 	}
-	for _, text := range []string{"5", "5/uid-a/3/", "5/uid-a/3/4", "5/uid-a/3/web.", "5/uid-a/3/web.1..60.1"} {
+	for _, text := range []string{"5", "5/uid-a/3/", "5/uid-a/3/4", "5/uid-a/3/web.", "5/uid-a/3/web.1..60.1", "5/uid-a/3/.1-60"} {
 		if e := ParseEntry(text); len(e.Effects) > 0 {
 			t.Errorf("%q: %+v", text, e)
 		}
 	}
-	for text, want := range map[string]time.Duration{"5/uid-a/3/web.1,mesh.2": 0, "5/uid-a/3/web.1..60,mesh.2..30": 90 * time.Second, "5/uid-a/3/web.1..-1": 0,
-		"5/uid-a/3/web.1..no": 0, "5/uid-a/3/web.1..9223372036854775807,mesh.2..30": 24 * time.Hour} {
+	for text, want := range map[string]time.Duration{"5/uid-a/3/web.1,mesh.2": 0, "5/uid-a/3/web.1,.1-60,mesh.2,.2-30": 90 * time.Second, "5/uid-a/3/web.1,.1--1": 0,
+		"5/uid-a/3/web.1,.1-no": 0, "5/uid-a/3/web.1,.1-9223372036854775807,mesh.2,.2-30": 24 * time.Hour} {
 		if got := ParseEntry(text).Grace(); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}

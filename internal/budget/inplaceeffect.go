@@ -16,7 +16,8 @@ import (
 const deadline = "deadline"
 
 // Effect is what the kubelet does some time after an in-place change: it replaces a
-// container, or ends the pod at its deadline. It is written `<name>.<id>.<before>.<grace>`.
+// container, or ends the pod at its deadline. It is written `<name>.<id>.<before>`, and its Grace as
+// `.<id>-<seconds>`: an older version, which does not know it, keeps the charge until it expires.
 type Effect struct {
 	// Container is the name of the container; empty for the deadline.
 	Container string
@@ -38,11 +39,11 @@ func (e Effect) is(other Effect) bool {
 
 func (e Effect) String() string {
 	text := e.Container + "." + e.ContainerID
-	if e.Before != "" || e.Grace > 0 {
+	if e.Before != "" {
 		text += "." + e.Before
 	}
 	if e.Grace > 0 {
-		text += "." + strconv.FormatInt(int64(e.Grace/time.Second), 10)
+		text += ",." + e.ContainerID + "-" + strconv.FormatInt(int64(e.Grace/time.Second), 10)
 	}
 	return text
 }
@@ -59,16 +60,19 @@ func parseEffects(text string) []Effect {
 	var all []Effect
 	for part := range strings.SplitSeq(text, ",") {
 		fields := strings.Split(part, ".")
-		if len(fields) < 2 || len(fields) > 4 || fields[1] == "" {
+		if len(fields) < 2 || len(fields) > 3 || fields[1] == "" {
 			continue
 		}
 		e := Effect{Container: fields[0], ContainerID: fields[1]}
+		if id, seconds, ok := strings.Cut(e.ContainerID, "-"); ok && e.Container == "" {
+			n, _ := strconv.ParseInt(seconds, 10, 64) // 0 for another text
+			if i := slices.IndexFunc(all, func(e Effect) bool { return e.ContainerID == id && e.Before == "" }); i >= 0 {
+				all[i].Grace = graceOf(n)
+			}
+			continue
+		}
 		if len(fields) > 2 {
 			e.Before = fields[2]
-		}
-		if len(fields) > 3 {
-			seconds, _ := strconv.ParseInt(fields[3], 10, 64) // 0 for another text
-			e.Grace = graceOf(seconds)
 		}
 		all = append(all, e)
 	}
@@ -128,7 +132,7 @@ func EffectsOfRestart(p *corev1.Pod, names []string, s RestartStrategy) []Effect
 	return effects
 }
 
-// maxGrace limits the time of a restart, which OpenKruise does not limit.
+// maxGrace limits the time that a restart is kept: a request may have any grace period.
 const maxGrace = 24 * time.Hour
 
 func graceOf(seconds int64) time.Duration {

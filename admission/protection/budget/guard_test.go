@@ -630,7 +630,7 @@ func TestTheEvictionOfAnEarlierPodIsNotCharged(t *testing.T) {
 	}{
 		"an earlier pod": {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-earlier")}, false},
 		"this pod":       {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-a")}, true},
-		"any pod":        {&metav1.Preconditions{UID: ptr.To[types.UID]("")}, true},
+		"an empty UID":   {&metav1.Preconditions{UID: ptr.To[types.UID]("")}, false},
 		// The API server ignores it for a pod that is not Ready.
 		"an earlier version of this pod": {&metav1.Preconditions{ResourceVersion: ptr.To("4")}, true},
 	} {

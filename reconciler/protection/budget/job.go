@@ -36,7 +36,7 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	return min(parallelism, max(completions-succeeded-countIndexes(failed, completions), 0))
 }
 
-// ended reports whether a Job is complete or has failed. Then all its pods have ended.
+// ended reports whether a Job or BroadcastJob is complete or has failed. Then it creates no pods anymore.
 func ended(o *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // another type is no value
 	return slices.ContainsFunc(conditions, func(c any) bool {
@@ -48,18 +48,14 @@ func ended(o *unstructured.Unstructured) bool {
 var broadcastJob = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob"}
 
 // broadcastJobReplicas returns how many pods a BroadcastJob with this status.desired wants, which is its number of
-// nodes: no more than its parallelism, and none on a node whose pod has ended. If more are active, because the
-// parallelism was lowered or ended pods are of removed nodes, they count.
+// nodes: no more than its parallelism, and none after it has ended. If more are active, because the parallelism was
+// lowered, they count. Until it ends, nodes whose pod has ended count, too: a pod that is deleted may be one of
+// status.succeeded or status.failed until it is replaced.
 func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
-	status := func(field string) int64 {
-		n, _, _ := unstructured.NestedInt64(o.Object, "status", field) // another type is no value
-		return n
+	if ended(o) {
+		return 0
 	}
-	wanted := desired - status("succeeded")
-	// With OnFailure, pods that run and have restarted too often are failed, too.
-	if policy, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "restartPolicy"); policy == "Never" {
-		wanted -= status("failed")
-	}
+	wanted := desired
 	parallelism, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "parallelism")
 	switch p := parallelism.(type) {
 	case int64:
@@ -70,7 +66,8 @@ func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
 			wanted = min(wanted, int64(n))
 		}
 	}
-	return max(wanted, min(status("active"), desired), 0)
+	active, _, _ := unstructured.NestedInt64(o.Object, "status", "active") // another type is no value
+	return max(wanted, min(active, desired), 0)
 }
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in

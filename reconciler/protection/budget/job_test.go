@@ -1,11 +1,11 @@
 package budget
 
 import (
-	"cmp"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 )
 
 func TestTheReplicasOfAJob(t *testing.T) {
@@ -55,43 +55,41 @@ func TestTheReplicasOfAJob(t *testing.T) {
 }
 
 func TestTheReplicasOfABroadcastJob(t *testing.T) {
-	ofStatus := func(desired, active, succeeded, failed int64) map[string]any {
-		return map[string]any{"desired": desired, "active": active, "succeeded": succeeded, "failed": failed}
+	ofStatus := func(desired, active, succeeded, failed int64, conditions ...any) map[string]any {
+		return map[string]any{"desired": desired, "active": active, "succeeded": succeeded, "failed": failed, "conditions": conditions}
 	}
+	is := func(condition, status string) any { return map[string]any{"type": condition, "status": status} }
 	for name, tc := range map[string]struct {
-		parallelism   any
-		restartPolicy string
-		status        map[string]any
-		want          int32
+		parallelism any
+		status      map[string]any
+		want        int32
 	}{
-		"a pod on each node":                    {nil, "", ofStatus(10, 10, 0, 0), 10},
-		"no pod yet":                            {nil, "", ofStatus(10, 0, 0, 0), 10},
-		"parallelism":                           {int64(2), "", ofStatus(10, 2, 0, 0), 2},
-		"parallelism, after a pod was deleted":  {int64(2), "", ofStatus(10, 1, 0, 0), 2},
-		"parallelism, some have ended":          {int64(2), "", ofStatus(10, 2, 5, 1), 2},
-		"fewer than the parallelism are left":   {int64(5), "", ofStatus(10, 3, 6, 1), 3},
-		"some have ended":                       {nil, "", ofStatus(10, 4, 5, 1), 4},
-		"all have ended":                        {nil, "", ofStatus(10, 0, 9, 1), 0},
-		"a percentage":                          {"25%", "", ofStatus(10, 3, 0, 0), 3},
-		"a percentage above 100":                {"200%", "", ofStatus(10, 10, 0, 0), 10},
-		"a parallelism that is no percentage":   {"some", "", ofStatus(10, 0, 0, 0), 10},
-		"a negative percentage":                 {"-50%", "", ofStatus(10, 0, 0, 0), 0},
-		"a lowered parallelism":                 {int64(1), "", ofStatus(3, 3, 0, 0), 3},
-		"ended pods of nodes that were removed": {nil, "", ofStatus(7, 7, 3, 0), 7},
-		"a pod of a node that it leaves":        {nil, "", ofStatus(9, 10, 0, 0), 9},
-		// They run, and a deleted one is replaced.
-		"pods that have restarted too often": {nil, "OnFailure", ofStatus(10, 6, 0, 4), 10},
-		"more ended pods than nodes":         {nil, "", ofStatus(2, 0, 3, 0), 0},
+		"a pod on each node":                   {nil, ofStatus(10, 10, 0, 0), 10},
+		"no pod yet":                           {nil, ofStatus(10, 0, 0, 0), 10},
+		"parallelism":                          {int64(2), ofStatus(10, 2, 0, 0), 2},
+		"parallelism, after a pod was deleted": {int64(2), ofStatus(10, 1, 0, 0), 2},
+		"parallelism, some have ended":         {int64(2), ofStatus(10, 2, 5, 1), 2},
+		// One of the failed pods may be deleted: its node still wants a pod.
+		"a pod has failed":                    {nil, ofStatus(10, 9, 0, 1), 10},
+		"complete":                            {nil, ofStatus(10, 0, 10, 0, is("Complete", "True")), 0},
+		"failed while pods run":               {int64(2), ofStatus(10, 1, 0, 1, is("Failed", "True")), 0},
+		"another condition":                   {int64(2), ofStatus(10, 2, 0, 0, is("Failed", "False"), is("Ready", "True")), 2},
+		"a percentage":                        {"25%", ofStatus(10, 3, 0, 0), 3},
+		"a percentage above 100":              {"200%", ofStatus(10, 10, 0, 0), 10},
+		"a parallelism that is no percentage": {"some", ofStatus(10, 0, 0, 0), 10},
+		"a negative percentage":               {"-50%", ofStatus(10, 0, 0, 0), 0},
+		"a lowered parallelism":               {int64(1), ofStatus(3, 3, 0, 0), 3},
+		"a pod of a node that it leaves":      {nil, ofStatus(9, 10, 0, 0), 9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := map[string]any{"template": map[string]any{"spec": map[string]any{"restartPolicy": cmp.Or(tc.restartPolicy, "Never")}}}
+			spec := map[string]any{}
 			if tc.parallelism != nil {
 				spec["parallelism"] = tc.parallelism
 			}
 			o := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": tc.status}}
-			got, err := readReplicas(t.Context(), nil, "broadcastjobs", jobKind.GroupKind(), o)
-			if err != nil || got.wanted == nil || *got.wanted != tc.want || !got.ofPods {
-				t.Fatalf("got %d (%+v), %v, want %d", *got.wanted, got, err, tc.want)
+			got, err := readReplicas(t.Context(), nil, "broadcastjobs", broadcastJob, o)
+			if err != nil || ptr.Deref(got.wanted, -1) != tc.want || !got.ofPods {
+				t.Fatalf("got %d (%+v), %v, want %d", ptr.Deref(got.wanted, -1), got, err, tc.want)
 			}
 		})
 	}

@@ -34,6 +34,8 @@ const (
 	// refreshInterval is the interval at which the status is updated while deletions leave the
 	// window and no deletion is added.
 	refreshInterval = time.Minute
+	// recheckInterval is the time until the local clock is compared again, if it may be wrong.
+	recheckInterval = 10 * time.Second
 )
 
 // checkedClock is the local clock. Check returns an error unless the clock is close to the API server's.
@@ -57,8 +59,11 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, corrected := f.DeepCopy(), r.correctCommittedTime(ctx, f, now)
-	if corrected != nil {
+	next := f.DeepCopy()
+	corrected, err := r.correctCommittedTime(ctx, f, now)
+	if err != nil {
+		logging.FromContext(ctx).Warnw("the committed time is in the future by the local clock, which may be wrong, so it is not corrected", "error", err)
+	} else if corrected != nil {
 		next.Status = *corrected
 	}
 	state := deletionflow.BreakerOf(next, now, r.skew)
@@ -76,21 +81,20 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 		recordEvents(ctx, f, next, corrected != nil)
 		r.sendEvent(ctx, f, next, state)
 	}
+	if err != nil {
+		return controller.NewRequeueAfter(recheckInterval)
+	}
 	return requeue(state, now)
 }
 
-// correctCommittedTime returns the corrected status; nil if no correction is needed, or if the
+// correctCommittedTime returns the corrected status, or nil if no correction is needed. It returns an error if the
 // local clock may be wrong: one that is behind would move deletions out of the windows in which they count.
-func (r *Reconciler) correctCommittedTime(ctx context.Context, f *v1alpha1.PodDeletionFlowControl, now time.Time) *v1alpha1.PodDeletionFlowControlStatus {
+func (r *Reconciler) correctCommittedTime(ctx context.Context, f *v1alpha1.PodDeletionFlowControl, now time.Time) (*v1alpha1.PodDeletionFlowControlStatus, error) {
 	corrected := deletionflow.CorrectCommittedTime(f, now, r.skew)
 	if corrected == nil {
-		return nil
+		return nil, nil
 	}
-	if err := r.clock.Check(ctx); err != nil {
-		logging.FromContext(ctx).Warnw("the committed time is in the future by the local clock, which may be wrong, so it is not corrected", "error", err)
-		return nil
-	}
-	return corrected
+	return corrected, r.clock.Check(ctx)
 }
 
 // derive sets the status fields that follow from the breaker.
