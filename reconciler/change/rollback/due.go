@@ -136,10 +136,10 @@ func (s Situation) stuck() Decision {
 	})
 }
 
-// limited applies maxConsecutive. After a release between the rollback and this one, the count begins again.
+// limited applies maxConsecutive.
 func (s Situation) limited(d Decision) Decision {
 	d.Times = 1
-	if r := s.Last; r != nil && r.FromVersion == s.Release.Version && s.Release.Attempt == (v1alpha1.Release{Attempt: r.Attempt}).NextAttempt() {
+	if r := s.Last; r != nil && r.FromVersion == s.Release.Version {
 		d.Times = r.Times + 1
 	}
 	if d.Times > maxConsecutive {
