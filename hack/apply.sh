@@ -19,7 +19,9 @@ manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
 
 check_knative() {
-  if ! kubectl get crd services.serving.knative.dev brokers.eventing.knative.dev >/dev/null; then
+  local found
+  found=$(kubectl get crd services.serving.knative.dev brokers.eventing.knative.dev --ignore-not-found -o name)
+  if [[ $(wc -w <<<"$found") -lt 2 ]]; then
     echo "part change (config/core) needs Knative Serving and Eventing: install them first." \
       "Parts protection and permission need none: make apply PARTS='config/protection config/permission'" >&2
     exit 1
@@ -70,6 +72,8 @@ fi
 
 for dir in "$@"; do
   if [[ $dir == config/core ]]; then check_knative; fi
+done
+for dir in "$@"; do
   if [[ $dir == config/protection ]]; then hack/check-crds.sh; fi
   if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
     echo "==> $dir: CRDs"

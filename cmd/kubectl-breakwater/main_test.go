@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 // client-go reads the kinds of the cluster without the context of the command.
 func TestASecondInterruptEndsAPluginThatReadsDiscovery(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	called := make(chan struct{}, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		called <- struct{}{}

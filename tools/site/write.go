@@ -52,6 +52,10 @@ func Write(pages []*Page, out string) error {
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
+	// A run that is interrupted leaves a folder that the next one replaces.
+	if err := write(out, index, nil); err != nil {
+		return err
+	}
 	groups := groupsOf(pages)
 	var sections []Section
 	for _, p := range pages {

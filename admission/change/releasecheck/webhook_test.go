@@ -421,13 +421,23 @@ func TestTheAnswerToACanceledRequestIsStored(t *testing.T) {
 	}
 }
 
-func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
+func TestTheServerHasLessTimeThanTheWebhook(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, passes)
 	w.settings.ReleaseCheckTimeout = time.Minute
 	w.Admit(t.Context(), release(t))
 	if got, most := w.checkTimeout(t), responseTimeout-storeReserve-timeoutMargin; got <= 0 || got > most {
 		t.Errorf("the server has %s, want at most %s", got, most)
+	}
+}
+
+func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, nil)
+	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"then":`+passes+`}],"faults":[{"fault":"slow","delay":"1m"}]}`)
+	got := w.CheckClient.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: time.Second})
+	if got.Outcome != v1alpha1.OutcomeNoVerdict {
+		t.Errorf("an answer that came after a minute counts: %+v", got)
 	}
 }
 

@@ -94,7 +94,10 @@ func (r *Reconciler) correctCommittedTime(ctx context.Context, f *v1alpha1.PodDe
 	if corrected == nil {
 		return nil, nil
 	}
-	return corrected, r.clock.Check(ctx)
+	if err := r.clock.Check(ctx); err != nil {
+		return nil, err
+	}
+	return corrected, nil
 }
 
 // derive sets the status fields that follow from the breaker.
