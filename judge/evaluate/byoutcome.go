@@ -12,19 +12,23 @@ import (
 // events of such a kind does not show how many there are, so these events are also compared with all requests.
 
 const (
-	// nearlyAll is the share of events from which on a kind may follow from the outcome, if it has manyOfKind requests.
+	// nearlyAll is the share of events from which on a kind may follow from the outcome, if one side has manyOfKind requests of it.
 	nearlyAll  = 0.9
 	manyOfKind = 5
 )
 
 // kindsByOutcome returns all requests, and the events of kinds that may follow from the outcome of the request: those
-// that only one side has, and those of which nearly all old requests are events.
+// that only one side has, and those of which nearly all requests of one side are events.
 func (s comparedCounts) kindsByOutcome() comparedCounts {
+	nearly := func(events, all counts, stratum string) bool {
+		n := all.totalOf(stratum)
+		return n >= manyOfKind && events.totalOf(stratum) >= nearlyAll*n
+	}
 	kinds := counts{}
 	for _, side := range []counts{s.newAll, s.oldAll} {
 		for stratum := range side {
-			events, all := s.oldEvents.totalOf(stratum), s.oldAll.totalOf(stratum)
-			if all == 0 || s.newAll.totalOf(stratum) == 0 || all >= manyOfKind && events >= nearlyAll*all {
+			oneSide := s.oldAll.totalOf(stratum) == 0 || s.newAll.totalOf(stratum) == 0
+			if oneSide || nearly(s.oldEvents, s.oldAll, stratum) || nearly(s.newEvents, s.newAll, stratum) {
 				kinds[stratum] = nil
 			}
 		}

@@ -176,20 +176,15 @@ func (t counts) frequent() counts {
 	if len(t) <= maxStrata {
 		return maps.Clone(t)
 	}
-	out := counts{}
-	for _, n := range t.bySize()[:maxStrata] {
-		out[n] = t[n]
-	}
-	return out
-}
-
-// bySize returns the kinds of requests, the largest first.
-func (t counts) bySize() []string {
 	names := samples.Sorted(t)
 	sort.SliceStable(names, func(i, j int) bool {
 		return t.totalOf(names[i]) > t.totalOf(names[j])
 	})
-	return names
+	out := counts{}
+	for _, n := range names[:maxStrata] {
+		out[n] = t[n]
+	}
+	return out
 }
 
 const rest = "\x00rest"

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -104,12 +105,13 @@ func TestAFailedRequestMayBeOfAnotherKind(t *testing.T) {
 		callers bool
 		want    v1alpha1.Verdict
 	}{
-		"40 % of the new requests fail":                  {0.001, 400, false, false, v1alpha1.VerdictFail},
-		"95 % of the new requests fail":                  {0.001, 950, false, false, v1alpha1.VerdictFail},
-		"40 % of the new requests fail, and no old ones": {1, 0.4, true, false, v1alpha1.VerdictFail},
-		"40 % of the new requests are rejected":          {0.01, 40, false, true, v1alpha1.VerdictFail},
-		"no change, 2 % fail":                            {0.02, 1, false, false, v1alpha1.VerdictPass},
-		"no change, few fail":                            {0.001, 1, false, false, v1alpha1.VerdictPass},
+		"40 % of the new requests fail":                   {0.001, 400, false, false, v1alpha1.VerdictFail},
+		"95 % of the new requests fail":                   {0.001, 950, false, false, v1alpha1.VerdictFail},
+		"40 % of the new requests fail, and no old ones":  {1, 0.4, true, false, v1alpha1.VerdictFail},
+		"40 % of the new requests are rejected":           {0.01, 40, false, true, v1alpha1.VerdictFail},
+		"40 % of the new requests fail, and few old ones": {0.0002, 2000, false, false, v1alpha1.VerdictFail},
+		"no change, 2 % fail":                             {0.02, 1, false, false, v1alpha1.VerdictPass},
+		"no change, few fail":                             {0.001, 1, false, false, v1alpha1.VerdictPass},
 	} {
 		for _, before := range []bool{false, true} {
 			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: c.share, factor: c.factor, before: before}
@@ -127,6 +129,26 @@ func TestAFailedRequestMayBeOfAnotherKind(t *testing.T) {
 			}
 			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != want {
 				t.Errorf("%s, only the time before is left: %t: %s (%s), want %s", name, before, r.Verdict, r.Message, want)
+			}
+		}
+	}
+}
+
+// Some old requests without a route did not fail.
+func TestAKindMayFollowFromTheOutcomeInTheNewVersionOnly(t *testing.T) {
+	for _, rejected := range []float64{1, 6, 20} {
+		for _, before := range []bool{false, true} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: 0.0005, factor: 800, before: before}
+			d := w.ratio(5 * time.Minute)
+			labeled(good(d.Old.All), "http_route", "/orders")
+			labeled(good(d.New.All), "http_route", "/orders")
+			scanned := samples.Series{Labels: map[string]string{"pod": "old-0", "code": "404"}}
+			for _, p := range d.Old.All[0].Points {
+				scanned.Points = append(scanned.Points, samples.Point{T: p.T, V: math.Floor(rejected * (p.T - d.Old.All[0].Points[0].T) / 600)})
+			}
+			d.Old.All = append(d.Old.All, scanned)
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
+				t.Errorf("%g old requests without a route in 10 minutes, only the time before is left: %t: %s (%s), want a fail", rejected, before, r.Verdict, r.Message)
 			}
 		}
 	}

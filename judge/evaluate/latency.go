@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"sort"
 	"strconv"
@@ -181,7 +182,9 @@ func latency(d Data, f frame) outcome {
 	if oldB.all().total() < 1 {
 		best.newSamples = newB.all().total() // nothing was compared, but the message counts them
 	}
-	best.noPass = d.otherKindsOnly(newB.all(), oldB.all(), f)
+	newAll, oldAll := maps.Clone(newB.all()), maps.Clone(oldB.all())
+	mergeSmallKinds(oldAll, newAll)
+	best.noPass = d.otherKindsOnly(newAll, oldAll, f)
 	return best
 }
 

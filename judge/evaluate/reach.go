@@ -79,7 +79,7 @@ func persistentConnections(in Input) bool {
 		return slices.ContainsFunc(d.Old.All, func(s samples.Series) bool {
 			name := s.Labels["__name__"]
 			return (strings.HasPrefix(name, "grpc_server_") || strings.HasPrefix(name, "rpc_server_")) &&
-				s.Labels["grpc_service"] != health && s.Labels["rpc_service"] != health
+				s.Labels["grpc_service"] != health && s.Labels["rpc_service"] != health && !strings.HasPrefix(s.Labels["rpc_method"], health+"/")
 		})
 	})
 }

@@ -79,7 +79,7 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 // not exist all the time, and returned as onlyNew. Given the sum, which is fixed in the test, independent
 // events are rarely divided like this. Events of both sides are compared only with intervals that have
 // some: events in bursts are no disturbance if there are many bursts. A fault that begins late may have no
-// events before, so events of the new pods are compared with all intervals.
+// events before, so events of the new pods are compared with all intervals if they last.
 func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 	cells := map[int]Block{}
 	for _, b := range blocks {
@@ -96,21 +96,39 @@ func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 		}
 	}
 	limit, limitOfNew := disturbanceLimit(withEvents), disturbanceLimit(all)
-	joint, onlyNew = map[int]bool{}, map[int]bool{}
-	for cell, c := range cells {
-		if c.New/c.NewExposure > disturbanceFactor*c.Old/c.OldExposure {
-			if c.New+c.Old > limitOfNew {
-				onlyNew[cell] = true
+	above := func(limit float64, ofNewOnly bool) map[int]bool {
+		out := map[int]bool{}
+		for cell, c := range cells {
+			if c.New+c.Old > limit && (c.New/c.NewExposure > disturbanceFactor*c.Old/c.OldExposure) == ofNewOnly {
+				out[cell] = true
 			}
-		} else if c.New+c.Old > limit {
-			joint[cell] = true
 		}
+		return out
+	}
+	joint, onlyNew = above(limit, false), above(limitOfNew, true)
+	if !lasts(onlyNew, cells) {
+		onlyNew = above(limit, true)
 	}
 	if len(onlyNew) <= exceptional(len(cells)) {
 		maps.Copy(joint, onlyNew)
 		clear(onlyNew)
 	}
 	return joint, onlyNew
+}
+
+// lasts reports whether at least half of the cells from the first of these on are among them.
+func lasts[T any](these map[int]bool, cells map[int]T) bool {
+	first := math.MaxInt
+	for cell := range these {
+		first = min(first, cell)
+	}
+	since := 0
+	for cell := range cells {
+		if cell >= first {
+			since++
+		}
+	}
+	return 2*len(these) >= since
 }
 
 // disturbanceLimit returns up to how many events of both sides an interval has no disturbance, given the events of

@@ -54,6 +54,7 @@ func TestADisturbanceOfBothSidesIsJoint(t *testing.T) {
 		"both sides, during one of new pods": {few, []Block{high, high, both, high, both, high}, []int{16, 18}, []int{14, 15, 17, 19}},
 		"both sides, others without events":  {Block{}, slices.Repeat([]Block{both}, 6), nil, nil},
 		"new pods, others without events":    {Block{}, slices.Repeat([]Block{high}, 6), nil, []int{14, 15, 16, 17, 18, 19}},
+		"new pods, in four that do not last": {Block{}, []Block{high, {}, {}, high, {}, {}, high, {}, {}, high}, nil, nil},
 		"new pods, in four with events":      {Block{}, slices.Repeat([]Block{high}, 4), nil, []int{16, 17, 18, 19}},
 	} {
 		blocks := append(slices.Repeat([]Block{c.others}, 20-len(c.last)), c.last...)
