@@ -105,6 +105,6 @@ func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.W
 		return false, err
 	}
 	n, latest := savedtemplate.CountReleased(templates, annotated)
-	newest := slices.ContainsFunc(templates, func(t savedtemplate.Template) bool { return t.Recorded == annotated && t.Version == current })
-	return n > 1 || newest || len(templates) > 0 && !latest, nil
+	ofCurrent := slices.ContainsFunc(templates, func(t savedtemplate.Template) bool { return t.Recorded == annotated && t.Version == current })
+	return n > 1 || ofCurrent || len(templates) > 0 && !latest, nil
 }

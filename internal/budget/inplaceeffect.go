@@ -81,8 +81,8 @@ func parseEffects(text string) []Effect {
 
 // mergeEffects returns the effects of two changes of one pod. Of the same effect it
 // returns the earlier one: its Before is what the container runs with until it is
-// replaced. The later one has a spec that the container perhaps never runs with. It has
-// the longer Grace of both.
+// replaced. The later one has a spec that the container perhaps never runs with. The
+// returned one has the longer Grace of both.
 func mergeEffects(before, after []Effect) []Effect {
 	merged := slices.Clone(before)
 	for _, a := range after {
@@ -132,7 +132,7 @@ func EffectsOfRestart(p *corev1.Pod, names []string, s RestartStrategy) []Effect
 	return effects
 }
 
-// maxGrace limits the time that a restart is kept: a request may have any grace period.
+// maxGrace limits the time that is added for a restart: a request may have any grace period.
 const maxGrace = 24 * time.Hour
 
 func graceOf(seconds int64) time.Duration {

@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // outcome is the result of a charged request.
@@ -26,7 +28,7 @@ func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Obse
 		return outcomeDone
 	case p == nil:
 		return outcomePending
-	case p.DeletionTimestamp != nil, Completed(p):
+	case !workload.PodActive(p):
 		return outcomeDone
 	// A pod that is only not Ready may become Ready again before its deletion.
 	case observed.Expired(DeletedKey(uid, charged)):
@@ -45,7 +47,7 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 		return outcomeDone
 	case p == nil:
 		return outcomePending
-	case p.DeletionTimestamp != nil, Completed(p):
+	case !workload.PodActive(p):
 		return outcomeDone
 	case len(e.Effects) > 0:
 		return effectsOutcome(p, e, expired)

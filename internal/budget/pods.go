@@ -26,11 +26,6 @@ func MarkedUnavailable(labels map[string]string) bool {
 	return false
 }
 
-// Completed reports whether all containers of the pod have terminated for good.
-func Completed(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
 // Exempt reports whether the pod has the annotation that exempts it from budgets.
 func Exempt(p *corev1.Pod) bool { return p.Annotations[v1alpha1.NoProtectAnnotation] == "true" }
 

@@ -277,7 +277,7 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic, overruled ...strin
 func readyRevision(service map[string]any) string {
 	status, _ := service["status"].(map[string]any)
 	created, ready := revisionNames(status)
-	if created == ready && hasCondition(status, "ConfigurationsReady", "False") {
+	if created == ready && HasCondition(status, "ConfigurationsReady", "False") {
 		return ""
 	}
 	return ready
@@ -287,7 +287,7 @@ func readyRevision(service map[string]any) string {
 func revisionReady(service map[string]any) bool {
 	status, _ := service["status"].(map[string]any)
 	created, ready := revisionNames(status)
-	return created != "" && created == ready && hasCondition(status, "Ready", "True")
+	return created != "" && created == ready && HasCondition(status, "Ready", "True")
 }
 
 // revisionNames returns the latest Revision that was created, and the latest one that became Ready.
@@ -297,7 +297,8 @@ func revisionNames(status map[string]any) (created, ready string) {
 	return created, ready
 }
 
-func hasCondition(status map[string]any, of, is string) bool {
+// HasCondition reports whether a status has a condition with this status.
+func HasCondition(status map[string]any, of, is string) bool {
 	conditions, _ := status["conditions"].([]any)
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		fields, _ := c.(map[string]any)

@@ -16,7 +16,6 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -30,7 +29,7 @@ type PodDisruptionBudgets struct {
 // read from it; nil if no PodDisruptionBudget that is known refuses it. The API server checks them after
 // the webhooks: a charge for a request that it then refuses would only block others.
 func (d PodDisruptionBudgets) Blocking(ctx context.Context, p *corev1.Pod) (*metav1.Status, error) {
-	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending || budget.Completed(p) {
+	if !workload.PodActive(p) || p.Status.Phase == corev1.PodPending {
 		return nil, nil // the API server does not ask them
 	}
 	selecting, err := d.selecting(ctx, p)

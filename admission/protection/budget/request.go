@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // requestTo returns the request to a budget; nil if the budget does not apply to the
@@ -56,7 +57,7 @@ func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBu
 
 // concerns reports whether the budget applies to the effect of an action on the pod.
 func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
-	if p.DeletionTimestamp != nil || budget.Completed(p) || budget.Exempt(p) || !scope.MayCover(p) {
+	if !workload.PodActive(p) || budget.Exempt(p) || !scope.MayCover(p) {
 		return false, nil
 	}
 	var chain budget.Chain

@@ -20,6 +20,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // reader finds the pods that a request deletes.
@@ -61,7 +62,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*r
 	}, nil
 }
 
-// pod returns the pod of a request; nil if it does not exist. The pod of an eviction is read from
+// pod returns the pod of a request; nil if it does not exist, or if an eviction is of an earlier pod of its name. The pod of an eviction is read from
 // the API server.
 func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
 	dryRun, err = admission.DryRun(req)
@@ -130,7 +131,7 @@ func namespaceOf(ns *corev1.Namespace) deletionflow.Namespace {
 func podOf(p *corev1.Pod) deletionflow.Pod {
 	return deletionflow.Pod{
 		Labels:      p.Labels,
-		Completed:   p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Completed:   workload.PodEnded(p),
 		Terminating: p.DeletionTimestamp != nil,
 	}
 }

@@ -95,7 +95,7 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
 		}
 	}
-	if isDeletedOrCompleted(pod) {
+	if !workload.PodActive(pod) {
 		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is being deleted or is completed", id)
 	}
 	return pod, nil
@@ -123,7 +123,7 @@ func (s *server) waitForIP(ctx context.Context, source string, id podIdentity, c
 				return nil, err
 			}
 		}
-		if len(s.currentIPs(ctx, pod, source)) > 0 || isDeletedOrCompleted(pod) {
+		if len(s.currentIPs(ctx, pod, source)) > 0 || !workload.PodActive(pod) {
 			return pod, nil
 		}
 		select {
@@ -152,11 +152,6 @@ func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error
 		return nil, fmt.Errorf("read pod %s: %w", id, err)
 	}
 	return pod, nil
-}
-
-// isDeletedOrCompleted reports whether the pod is being deleted, or its phase is Succeeded or Failed.
-func isDeletedOrCompleted(p *corev1.Pod) bool {
-	return !workload.PodActive(p)
 }
 
 // containsIP reports whether ips contains host. It compares parsed addresses.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -188,7 +189,7 @@ func (c *call) refresh(ctx context.Context) {
 		// about the previous ones.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
-	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, gone || isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
+	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, gone || !workload.PodActive(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
 		c.input.Breaker, c.lastDecision = *c.lastDecision, nil
 		return

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -156,7 +157,7 @@ func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 		t.Errorf("the pod is not trimmed: %+v", p)
 	}
 	view := func(p *corev1.Pod) []any {
-		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isDeletedOrCompleted(p), p.Labels[podmeta.Label],
+		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), workload.PodActive(p), p.Labels[podmeta.Label],
 			p.Spec.NodeName, p.Status.HostIP, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID,
 			p.CreationTimestamp}
 	}

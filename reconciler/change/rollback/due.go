@@ -136,7 +136,8 @@ func (s Situation) stuck() Decision {
 	})
 }
 
-// limited applies maxConsecutive.
+// limited applies maxConsecutive. A release between does not begin the count again: a second writer and a GitOps controller
+// could otherwise repeat the version without end.
 func (s Situation) limited(d Decision) Decision {
 	d.Times = 1
 	if r := s.Last; r != nil && r.FromVersion == s.Release.Version {

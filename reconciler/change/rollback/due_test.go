@@ -133,6 +133,8 @@ func TestARollbackIsDue(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
 		"not a fourth time in a row": {
 			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), limit: "3 times in a row"},
+		"rolled back three times, with a release between": {
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 2, Times: 3} }), limit: "3 times in a row"},
 		"when another version was rolled back three times": {
 			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
 

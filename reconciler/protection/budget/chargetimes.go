@@ -17,7 +17,7 @@ import (
 type chargeTimes struct {
 	clock clock.PassiveClock
 	// expiry is how long a charge without an effect is kept: --charge-timeout plus
-	// budget.RepeatedTTL. A restart is kept for its Entry.Grace in addition.
+	// budget.RepeatedTTL. The charge of a restart is kept for its Entry.Grace in addition.
 	expiry time.Duration
 
 	mu    sync.Mutex

@@ -1,13 +1,14 @@
 package budget
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 var batchJob = schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -38,11 +39,8 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 
 // ended reports whether a Job or BroadcastJob is complete or has failed. Then it creates no pods anymore.
 func ended(o *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // another type is no value
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		fields, _ := c.(map[string]any)
-		return fields["status"] == "True" && (fields["type"] == "Complete" || fields["type"] == "Failed")
-	})
+	status, _ := o.Object["status"].(map[string]any)
+	return workload.HasCondition(status, "Complete", "True") || workload.HasCondition(status, "Failed", "True")
 }
 
 var broadcastJob = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob"}

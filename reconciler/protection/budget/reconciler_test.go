@@ -324,7 +324,6 @@ func TestAPendingChangeDoesNotListPodsFromTheAPIServer(t *testing.T) {
 func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
 	running := func(id string) *corev1.Pod {
 		return newPod(0, nil, func(p *corev1.Pod) {
-			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
 			p.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://" + id}}
 		})

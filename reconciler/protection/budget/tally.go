@@ -15,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // lateKinds are the kinds of which an owner was not read in time, and the error. A reconciliation waits for a
@@ -150,7 +151,7 @@ func (t *ownerTally) limitResync(o owner) {
 
 // count adds a pod with the controllers above it.
 func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
-	if budget.Completed(p) {
+	if workload.PodEnded(p) {
 		return
 	}
 	exists := p.DeletionTimestamp == nil

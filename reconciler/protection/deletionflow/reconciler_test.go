@@ -172,7 +172,10 @@ func TestACorrectionOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T)
 func TestAWrongClockCorrectsNoCommittedTime(t *testing.T) {
 	f := newFlow(3, counted(3))
 	behind := fakeClock{testingclock.NewFakePassiveClock(zero.Add(-time.Hour)), errors.New("behind")}
-	status, recorded, _ := reconcileWith(t, f, behind, false, &eventstest.Recorder{})
+	status, recorded, wait := reconcileWith(t, f, behind, false, &eventstest.Recorder{})
+	if wait != recheckInterval {
+		t.Errorf("the clock is compared again after %s", wait)
+	}
 	if !status.CommittedTime.Time.Equal(zero) || status.Buckets[0].Start != zero.Unix() {
 		t.Errorf("deletions at %s were moved: %+v", zero, status)
 	}
