@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
@@ -12,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // clients are the clients of the cluster that the flags select.
@@ -57,17 +56,10 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	return c, err
 }
 
-// plain is a word that a shell does not change.
-var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
 // flag returns a flag for a shell, after a space, and "" if it has no value.
 func flag(name string, value *string) string {
-	switch {
-	case ptr.Deref(value, "") == "":
+	if ptr.Deref(value, "") == "" {
 		return ""
-	case plain.MatchString(*value):
-		return " --" + name + " " + *value
-	default:
-		return " --" + name + " '" + strings.ReplaceAll(*value, "'", `'\''`) + "'"
 	}
+	return " --" + name + " " + text.ShellQuote(*value)
 }

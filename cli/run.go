@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
 // Exit codes of all commands.
@@ -42,9 +44,9 @@ type exitError struct {
 
 func (e exitError) Error() string { return e.message }
 
-// command returns a command of the plugin for an object, which people copy.
+// command returns a command of the plugin for an object, with the flags that select the cluster.
 func (a *app) command(verb, object, namespace string) string {
-	return fmt.Sprintf("kubectl breakwater %s %s -n %s%s", verb, object, namespace, a.cluster)
+	return diagnosis.Command(verb, object, namespace) + a.cluster
 }
 
 // Run runs the command line and returns the exit code.

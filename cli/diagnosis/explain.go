@@ -102,7 +102,12 @@ func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
 func (f Input) subject() string { return f.Kind + "/" + f.Name }
 
 func (f Input) command(verb string, more ...string) string {
-	return strings.Join(append([]string{"kubectl breakwater", verb, f.subject(), "-n", f.Namespace}, more...), " ")
+	return Command(verb, f.subject(), f.Namespace, more...)
+}
+
+// Command returns a command of the plugin for an object, which people copy.
+func Command(verb, object, namespace string, more ...string) string {
+	return strings.Join(append([]string{"kubectl breakwater", verb, object, "-n", namespace}, more...), " ")
 }
 
 // Explain explains the state of a workload's current release.

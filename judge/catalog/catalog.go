@@ -64,11 +64,13 @@ var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "d
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
 	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification", "grpc_response_status"}
 
+var statusLabelsOfSpans = []string{"status_code", "http_response_status_code", "http_status_code"}
+
 // statusLabelsOf has the labels with a status of the families in which not each series has the same ones. In
 // series of gRPC, a label with the status of HTTP is absent or has 200. A request is bad if one label says so.
 var statusLabelsOf = map[string][]string{
-	"spans":        {"status_code", "http_response_status_code", "http_status_code"},
-	"spans-client": {"status_code", "http_response_status_code", "http_status_code"},
+	"spans":        statusLabelsOfSpans,
+	"spans-client": statusLabelsOfSpans,
 	"istio":        {"response_code", "grpc_response_status"},
 	"linkerd":      {"classification", "grpc_status", "status_code"},
 }

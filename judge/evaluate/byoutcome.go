@@ -17,9 +17,9 @@ const (
 	manyOfKind = 5
 )
 
-// kindsByOutcome returns all requests, and the events of kinds that may follow from the outcome of the request: those
-// that only one side has, and those of which nearly all requests of one side are events.
-func (s comparedCounts) kindsByOutcome() comparedCounts {
+// kindsByOutcome has the kinds that may follow from the outcome of the request: those that only one side has, and those of
+// which nearly all requests of one side are events.
+func (s comparedCounts) kindsByOutcome() counts {
 	nearly := func(events, all counts, stratum string) bool {
 		n := all.totalOf(stratum)
 		return n >= manyOfKind && events.totalOf(stratum) >= nearlyAll*n
@@ -33,8 +33,7 @@ func (s comparedCounts) kindsByOutcome() comparedCounts {
 			}
 		}
 	}
-	events := func(t counts) counts { return t.of(kinds).pooled() }
-	return comparedCounts{events(s.newEvents), s.newAll.pooled(), events(s.oldEvents), s.oldAll.pooled(), events(s.dayEvents), s.dayAll.pooled()}
+	return kinds
 }
 
 // byOutcome compares the events of kindsByOutcome with all requests, and all events, which must be more, too: a new
@@ -43,12 +42,14 @@ func (d Data) byOutcome(s comparedCounts, f frame) comparison {
 	compare := func(s comparedCounts) comparison {
 		return d.ifItMatters(s.compare(f, d.ReferenceBefore, true, d.Direction), d.Direction)
 	}
-	ofKinds := s.kindsByOutcome()
+	kinds, all := s.kindsByOutcome(), s.pooled()
+	ofKinds := all
+	ofKinds.newEvents, ofKinds.oldEvents, ofKinds.dayEvents = s.newEvents.of(kinds).pooled(), s.oldEvents.of(kinds).pooled(), s.dayEvents.of(kinds).pooled()
 	if ofKinds.newEvents.total() == 0 {
 		return comparison{logE: math.Inf(-1)}
 	}
 	c := compare(ofKinds)
-	c.logE = math.Min(c.logE, compare(s.pooled()).logE)
+	c.logE = math.Min(c.logE, compare(all).logE)
 	if d.CausedByCallers && c.reference != v1alpha1.ReferenceOldPods {
 		c.logE = math.Inf(-1) // callers may send more of them than before the change
 	}

@@ -62,11 +62,14 @@ func ratio(d Data, f frame) outcome {
 	if requestsRenamed(s.newAll, s.oldAll) {
 		s = s.pooled()
 	}
-	byOutcome := d.byOutcome(s, f)
+	higher, ofOutcome := d.Direction == v1alpha1.DirectionHigher, comparison{}
+	if higher {
+		ofOutcome = d.byOutcome(s, f)
+	}
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
-	if d.Direction == v1alpha1.DirectionHigher {
-		c = d.withKindsByOutcome(c, byOutcome)
+	if higher {
+		c = d.withKindsByOutcome(c, ofOutcome)
 	}
 	o := d.outcome(c, s, f)
 	o.noPass = d.otherKindsOnly(s.newAll, s.oldAll, f)

@@ -117,7 +117,7 @@ func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 }
 
 // lasts reports whether at least half of the cells from the first of these on are among them.
-func lasts[T any](these map[int]bool, cells map[int]T) bool {
+func lasts(these map[int]bool, cells map[int]Block) bool {
 	first := math.MaxInt
 	for cell := range these {
 		first = min(first, cell)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
@@ -107,13 +107,9 @@ func (p *printer) waitForReader(ctx context.Context) error {
 
 // shellQuote joins arguments and quotes them for a shell.
 func shellQuote(args []string) string {
-	unquoted := regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 	out := make([]string, len(args))
 	for i, arg := range args {
-		out[i] = arg
-		if !unquoted.MatchString(arg) {
-			out[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
+		out[i] = text.ShellQuote(arg)
 	}
 	return strings.Join(out, " ")
 }

@@ -34,12 +34,12 @@ var replicaPaths = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "ReplicaSet"}:                 {"spec", "replicas"},
 	{Group: "apps", Kind: "StatefulSet"}:                {"spec", "replicas"},
 	{Group: "apps", Kind: "DaemonSet"}:                  {"status", "desiredNumberScheduled"},
-	{Group: "batch", Kind: "Job"}:                       {"spec", "parallelism"},
+	batchJob:                                            {"spec", "parallelism"},
 	{Group: "apps.kruise.io", Kind: "CloneSet"}:         {"spec", "replicas"},
 	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      {"spec", "replicas"},
 	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"spec", "replicas"},
 	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        {"status", "desiredNumberScheduled"},
-	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:     {"status", "desired"},
+	broadcastJob: {"status", "desired"},
 }
 
 // withoutReplicas are kinds in owner chains that want no number of pods.
