@@ -112,22 +112,30 @@ func EffectsOf(before, after *corev1.Pod) []Effect {
 	return effects
 }
 
-// RestartStrategy is spec.strategy of a ContainerRecreateRequest.
-type RestartStrategy struct {
-	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds"`
-	UnreadyGracePeriodSeconds     *int64 `json:"unreadyGracePeriodSeconds"`
+// Restart has fields of the spec of a ContainerRecreateRequest.
+type Restart struct {
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds"`
+	Strategy              struct {
+		TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds"`
+		UnreadyGracePeriodSeconds     *int64 `json:"unreadyGracePeriodSeconds"`
+	} `json:"strategy"`
 }
 
 // EffectsOfRestart returns the effects of a restart of containers by OpenKruise. It waits for the unready
-// grace period once, and then stops one container after the other.
-func EffectsOfRestart(p *corev1.Pod, names []string, s RestartStrategy) []Effect {
+// grace period once, and then stops one container after the other. After the deadline it stops no further
+// container, but a container that it is stopping may run until the end of its grace period.
+func EffectsOfRestart(p *corev1.Pod, names []string, r Restart) []Effect {
 	effects := effectsOn(p, names, false)
-	each := ptr.Deref(s.TerminationGracePeriodSeconds, ptr.Deref(p.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds))
-	for i := range effects {
-		effects[i].Grace = graceOf(each)
+	each := graceOf(ptr.Deref(r.Strategy.TerminationGracePeriodSeconds, ptr.Deref(p.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)))
+	left := maxGrace
+	if r.ActiveDeadlineSeconds != nil {
+		left = min(graceOf(*r.ActiveDeadlineSeconds)+each, maxGrace)
 	}
-	if len(effects) > 0 {
-		effects[0].Grace = min(effects[0].Grace+graceOf(ptr.Deref(s.UnreadyGracePeriodSeconds, 0)), maxGrace)
+	wait := graceOf(ptr.Deref(r.Strategy.UnreadyGracePeriodSeconds, 0))
+	for i := range effects {
+		effects[i].Grace = min(wait+each, left)
+		left -= effects[i].Grace
+		wait = 0
 	}
 	return effects
 }

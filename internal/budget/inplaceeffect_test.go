@@ -168,7 +168,7 @@ func TestTheChargeOfSeveralChangesIsComparedWithWhatTheContainerRunsWith(t *test
 				before := runningPod(pods[0]...)
 				of := EffectsOf(before, runningPod(pods[1]...))
 				if pods[1] == nil {
-					of = EffectsOfRestart(before, []string{"web"}, RestartStrategy{})
+					of = EffectsOfRestart(before, []string{"web"}, Restart{})
 				}
 				effects = mergeEffects(effects, of)
 			}
@@ -223,11 +223,11 @@ func TestWhatAnInPlaceChangeReplaces(t *testing.T) {
 
 // A restart does not change the spec. Simulated pods have no IDs of containers.
 func TestTheChargeOfARestartEndsWhenTheContainerIsReplaced(t *testing.T) {
-	effects := EffectsOfRestart(runningPod(), []string{"web"}, RestartStrategy{})
+	effects := EffectsOfRestart(runningPod(), []string{"web"}, Restart{})
 	checkCharge(t, effects, runningPod(), [2]bool{true, false})
 	checkCharge(t, effects, runningPod(status(func(p *corev1.Pod) { unready(p) })), [2]bool{true, false})
 	checkCharge(t, effects, runningPod(started("w2")), [2]bool{false, false})
-	if all := EffectsOfRestart(runningPod(started("")), []string{"other"}, RestartStrategy{}); len(all) > 0 {
+	if all := EffectsOfRestart(runningPod(started("")), []string{"other"}, Restart{}); len(all) > 0 {
 		t.Errorf("effects of an unknown container are %v", all)
 	}
 	if all := EffectsOf(pod("a", "5"), pod("a", "5")); len(all) > 0 {

@@ -217,7 +217,7 @@ func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
 		want []budget.Effect
 	}{
 		"another image": {updating(t, "", running, updated), budget.EffectsOf(running, updated)},
-		"a restart":     {again, budget.EffectsOfRestart(running, []string{"web"}, budget.RestartStrategy{})},
+		"a restart":     {again, budget.EffectsOfRestart(running, []string{"web"}, budget.Restart{})},
 	} {
 		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, running)
 		if a := fx.ask(t, tc.req); !a.Response.Allowed {
@@ -235,15 +235,21 @@ func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
 func TestTheChargeOfARestartHasItsGracePeriods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		strategy map[string]any
+		deadline any
 		want     time.Duration
 	}{
-		"of the pod":        {nil, 60 * time.Second},
-		"of the request":    {map[string]any{"terminationGracePeriodSeconds": 600}, 1200 * time.Second},
-		"0 of the request":  {map[string]any{"terminationGracePeriodSeconds": 0}, 0},
-		"unready":           {map[string]any{"unreadyGracePeriodSeconds": 100}, 160 * time.Second},
-		"both":              {map[string]any{"terminationGracePeriodSeconds": 600, "unreadyGracePeriodSeconds": 100}, 1300 * time.Second},
-		"longer than a day": {map[string]any{"terminationGracePeriodSeconds": math.MaxInt64, "unreadyGracePeriodSeconds": math.MaxInt64}, 24 * time.Hour},
-		"0 as a Duration":   {map[string]any{"terminationGracePeriodSeconds": 1 << 55}, 24 * time.Hour},
+		"of the pod":        {nil, nil, 60 * time.Second},
+		"of the request":    {map[string]any{"terminationGracePeriodSeconds": 600}, nil, 1200 * time.Second},
+		"0 of the request":  {map[string]any{"terminationGracePeriodSeconds": 0}, nil, 0},
+		"unready":           {map[string]any{"unreadyGracePeriodSeconds": 100}, nil, 160 * time.Second},
+		"both":              {map[string]any{"terminationGracePeriodSeconds": 600, "unreadyGracePeriodSeconds": 100}, nil, 1300 * time.Second},
+		"longer than a day": {map[string]any{"terminationGracePeriodSeconds": math.MaxInt64, "unreadyGracePeriodSeconds": math.MaxInt64}, nil, 24 * time.Hour},
+		"0 as a Duration":   {map[string]any{"terminationGracePeriodSeconds": 1 << 55}, nil, 24 * time.Hour},
+		// One container may stop at the deadline, and no other one is stopped after it.
+		"the deadline":             {map[string]any{"terminationGracePeriodSeconds": 600, "unreadyGracePeriodSeconds": 100}, 300, 900 * time.Second},
+		"a later deadline":         {nil, 300, 60 * time.Second},
+		"the deadline in a day":    {map[string]any{"terminationGracePeriodSeconds": math.MaxInt64}, math.MaxInt64, 24 * time.Hour},
+		"unready for the deadline": {map[string]any{"unreadyGracePeriodSeconds": 3600}, 60, 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			running := newPod(func(p *corev1.Pod) {
@@ -251,7 +257,7 @@ func TestTheChargeOfARestartHasItsGracePeriods(t *testing.T) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://1"}, {Name: "mesh", ContainerID: "containerd://2"}}
 			})
 			req := restart(t)
-			req.Object = builder.Raw(t, map[string]any{"spec": map[string]any{"podName": running.Name, "strategy": tc.strategy,
+			req.Object = builder.Raw(t, map[string]any{"spec": map[string]any{"podName": running.Name, "strategy": tc.strategy, "activeDeadlineSeconds": tc.deadline,
 				"containers": []any{map[string]any{"name": "web"}, map[string]any{"name": "mesh"}}}})
 			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, running)
 			fx.ask(t, req)

@@ -100,7 +100,7 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 			Containers []struct {
 				Name string `json:"name"`
 			} `json:"containers"`
-			Strategy budget.RestartStrategy `json:"strategy"`
+			budget.Restart
 		} `json:"spec"`
 	}
 	asked, err := decode[request](req.Object)
@@ -115,7 +115,7 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 	for _, c := range asked.Spec.Containers {
 		names = append(names, c.Name)
 	}
-	a.Effects = budget.EffectsOfRestart(a.Pods[0], names, asked.Spec.Strategy)
+	a.Effects = budget.EffectsOfRestart(a.Pods[0], names, asked.Spec.Restart)
 	return a, nil
 }
 

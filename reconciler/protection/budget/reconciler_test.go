@@ -331,7 +331,9 @@ func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
 	changed := running("1")
 	changed.Spec.Containers[0].Image = "web:2"
 	restart := func(grace int64) []budget.Effect {
-		return budget.EffectsOfRestart(running("1"), []string{"web"}, budget.RestartStrategy{TerminationGracePeriodSeconds: ptr.To(grace)})
+		var r budget.Restart
+		r.Strategy.TerminationGracePeriodSeconds = ptr.To(grace)
+		return budget.EffectsOfRestart(running("1"), []string{"web"}, r)
 	}
 	const timeout = time.Minute + budget.RepeatedTTL
 	for name, tc := range map[string]struct {
