@@ -47,8 +47,8 @@ var broadcastJob = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob
 
 // broadcastJobReplicas returns how many pods a BroadcastJob with this status.desired wants, which is its number of
 // nodes: no more than its parallelism, and none after it has ended. If more are active, because the parallelism was
-// lowered, they count. Until it ends, nodes whose pod has ended count, too: a pod that is deleted may be one of
-// status.succeeded or status.failed until it is replaced.
+// lowered, they count. Nodes whose pod has ended count, too: owner.left subtracts them by the pods, because a pod that is
+// deleted may be one of status.succeeded or status.failed until it is replaced.
 func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
 	if ended(o) {
 		return 0
@@ -66,6 +66,13 @@ func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
 	}
 	active, _, _ := unstructured.NestedInt64(o.Object, "status", "active") // another type is no value
 	return max(wanted, min(active, desired), 0)
+}
+
+// paused reports whether a BroadcastJob is paused. Then it does not delete pods of nodes that are not its nodes
+// anymore, so the number of ended pods does not say how many of its nodes have one.
+func paused(o *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase") // another type is no value
+	return phase == "paused"
 }
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in

@@ -39,6 +39,15 @@ type owner struct {
 	replicas
 }
 
+// left returns how many pods the owner, whose replicas are known, wants. A node of a BroadcastJob whose pod has ended
+// wants no further one, until this pod is deleted. (The pod of a removed node is deleted within a minute or so.)
+func (o owner) left(ended map[ownerKey]int32) int32 {
+	if o.nodes == 0 {
+		return *o.wanted
+	}
+	return min(*o.wanted, max(o.nodes-ended[o.key()], 0))
+}
+
 // ownerKey identifies an owner by what a reference to it has. A user can edit the references of
 // a pod, so the UID alone may name the owner of other pods.
 type ownerKey struct {

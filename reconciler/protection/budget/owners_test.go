@@ -280,3 +280,51 @@ func TestARecreatedOwnerThatIsNotWatchedIsSeenWhenTheFormerIsNotCachedAnymore(t 
 		}
 	}
 }
+
+// Nodes whose pod has ended want no further pod. One whose pod was deleted does.
+func TestABroadcastJobWantsNoPodsOnNodesWhosePodHasEnded(t *testing.T) {
+	running, ended := func(*corev1.Pod) {}, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	deleted := func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	type pods = []func(*corev1.Pod)
+	for name, tc := range map[string]struct {
+		pods           pods
+		parallelism    any
+		phase          string
+		total, allowed int32
+	}{
+		"all run":                                      {pods{running, running, running, running}, nil, "running", 4, 1},
+		"some have ended":                              {pods{running, running, ended, ended}, nil, "running", 2, 1},
+		"some have ended, one was deleted":             {pods{running, deleted, ended, ended}, nil, "running", 2, 0},
+		"an ended pod was deleted":                     {pods{running, running, ended}, nil, "running", 3, 0},
+		"all have ended":                               {pods{ended, ended, ended, ended}, nil, "running", 0, 0},
+		"parallelism":                                  {pods{running, running, ended}, int64(2), "running", 2, 1},
+		"fewer nodes than parallelism left":            {pods{running, ended, ended, ended}, int64(2), "running", 1, 1},
+		"more have ended than it has nodes":            {pods{ended, ended, ended, ended, ended}, nil, "running", 0, 0},
+		"paused, so it keeps pods of a node that left": {pods{running, running, ended, ended}, nil, "paused", 4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			active := int64(0)
+			for i, change := range tc.pods {
+				p := newPod(i, ownedBy(jobKind, "web"), change)
+				if p.Status.Phase == corev1.PodRunning {
+					active++
+				}
+				objects = append(objects, p)
+			}
+			w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { maxUnavailable(1)(&b.Spec) }), objects...)
+			spec := map[string]any{}
+			if tc.parallelism != nil {
+				spec["parallelism"] = tc.parallelism
+			}
+			w.withOwners(t, []*unstructured.Unstructured{newOwner(jobKind, "web", nil, map[string]any{"spec": spec,
+				"status": map[string]any{"desired": int64(4), "active": active, "phase": tc.phase}})}, nil)
+			if s := w.reconcile(t); s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed {
+				t.Errorf("total %d, allowed %d, want %d and %d", s.TotalReplicas, s.UnavailableAllowed, tc.total, tc.allowed)
+			}
+		})
+	}
+}

@@ -25,6 +25,8 @@ type replicas struct {
 	ofPods bool
 	// observed is status.replicas of the scale subresource.
 	observed int32
+	// nodes is how many nodes a BroadcastJob has, if those whose pod has ended want no further pod; 0 for other kinds.
+	nodes int32
 }
 
 // replicaPaths are the fields of the kinds that are known to count their pods.
@@ -60,13 +62,18 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 		if err != nil || !found {
 			return replicas{unknown: "it has no " + strings.Join(path, ".")}, nil //nolint:nilerr // a field of another type is none
 		}
+		r := replicas{ofPods: true}
 		switch kind {
 		case batchJob:
 			n = jobReplicas(o, n)
 		case broadcastJob:
+			if !paused(o) {
+				r.nodes = int32(n)
+			}
 			n = broadcastJobReplicas(o, n)
 		}
-		return replicas{wanted: ptr.To(int32(n)), ofPods: true}, nil
+		r.wanted = ptr.To(int32(n))
+		return r, nil
 	}
 	if withoutReplicas[kind] {
 		return replicas{unknown: "its kind has no replicas"}, nil

@@ -42,11 +42,13 @@ type ownerTally struct {
 	orphans int32
 	// direct is the number of available pods by their direct controller.
 	direct map[ownerKey]int32
+	// ended is the number of ended pods that are not terminating by their direct controller.
+	ended map[ownerKey]int32
 }
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string, late lateKinds) *ownerTally {
 	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, late: late,
-		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}}
+		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}, ended: map[ownerKey]int32{}}
 }
 
 // chain has the controllers above pods.
@@ -151,10 +153,13 @@ func (t *ownerTally) limitResync(o owner) {
 
 // count adds a pod with the controllers above it.
 func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
+	exists := p.DeletionTimestamp == nil
 	if workload.PodEnded(p) {
+		if exists && len(owners) > 0 {
+			t.ended[owners[0].key()]++
+		}
 		return
 	}
-	exists := p.DeletionTimestamp == nil
 	if len(owners) == 0 {
 		if exists {
 			t.orphans++
@@ -240,7 +245,7 @@ func (t *ownerTally) selected(scope budget.Scope) error {
 func (t *ownerTally) total() (total int32, unknown string) {
 	total = t.orphans
 	for _, a := range t.owned {
-		n, why := a.total()
+		n, why := a.total(t.ended)
 		total += n
 		// Each reconciliation has to report the same reason.
 		if why != "" && (unknown == "" || why < unknown) {
