@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -81,13 +80,9 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 
 // templates returns the templates that the workload's controller has stored.
 func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]savedtemplate.Template, error) {
-	var object struct {
-		Spec struct {
-			Selector *metav1.LabelSelector `json:"selector"`
-		} `json:"spec"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+	selector, err := workload.PodSelector(u.Object)
+	if err != nil {
 		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	return savedtemplate.ListFromController(ctx, s.Kube, s.Dynamic, w, object.Spec.Selector)
+	return savedtemplate.ListFromController(ctx, s.Kube, s.Dynamic, w, selector)
 }

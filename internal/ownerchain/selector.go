@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Selection says which pods a controller selects.
@@ -95,21 +95,14 @@ func Forbidden(resource, group string) string {
 }
 
 // parseSelector parses spec.selector; nil if it is invalid. A controller without one does not
-// choose its pods by labels. A ReplicationController has a plain map of labels.
+// choose its pods by labels.
 func parseSelector(o *unstructured.Unstructured) labels.Selector {
-	raw, ok, err := unstructured.NestedMap(o.Object, "spec", "selector")
+	selector, err := workload.PodSelector(o.Object)
 	switch {
 	case err != nil:
 		return nil
-	case !ok:
+	case selector == nil:
 		return labels.Everything()
-	}
-	if o.GetKind() == "ReplicationController" {
-		raw = map[string]any{"matchLabels": raw}
-	}
-	selector := &metav1.LabelSelector{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) != nil {
-		return nil
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

@@ -91,10 +91,11 @@ func TestOnlyTheControllerOfJobsMayEndThePodsOfAJob(t *testing.T) {
 
 // deletionOf returns the request to delete a controller that has a controller itself.
 func deletionOf(group, resource, selector string) *admissionv1.AdmissionRequest {
+	kind := map[string]string{"replicationcontrollers": "ReplicationController"}[resource]
 	return &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1", Resource: metav1.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
 		OldObject: runtime.RawExtension{Raw: []byte(`{"metadata": {"namespace": "ns", "name": "web-1", "uid": "uid-rs",
- "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "uid-d", "controller": true}]}, "spec": {"selector": ` + selector + `}}`)},
+ "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "uid-d", "controller": true}]}, "spec": {"selector": ` + selector + `}, "kind": "` + kind + `"}`)},
 	}
 }
 

@@ -179,23 +179,15 @@ func selectorOf(req *admissionv1.AdmissionRequest, name string) (labels.Selector
 	if req.Resource.Group == workload.KnativeService.Group { // a Revision has no selector
 		return labels.SelectorFromSet(labels.Set{revisionLabel: name}), nil
 	}
-	if req.Resource.Resource == "replicationcontrollers" { // the selector is a map of labels
-		rc, err := decode[corev1.ReplicationController](req.OldObject)
-		if err != nil {
-			return nil, err
-		}
-		return labels.SelectorFromSet(rc.Spec.Selector), nil
-	}
-	type controller struct {
-		Spec struct {
-			Selector *metav1.LabelSelector `json:"selector"`
-		} `json:"spec"`
-	}
-	c, err := decode[controller](req.OldObject)
+	object, err := decode[map[string]any](req.OldObject)
 	if err != nil {
 		return nil, err
 	}
-	return metav1.LabelSelectorAsSelector(c.Spec.Selector)
+	selector, err := workload.PodSelector(*object)
+	if err != nil {
+		return nil, err
+	}
+	return metav1.LabelSelectorAsSelector(selector)
 }
 
 // orphansByDefault are the kinds that the API server orphans if the request does not say otherwise.

@@ -77,8 +77,7 @@ func FromUnstructured(kind workload.Kind, u *unstructured.Unstructured) (*Worklo
 		return nil, err
 	}
 	var spec struct {
-		Selector *metav1.LabelSelector `json:"selector"`
-		Template json.RawMessage       `json:"template"`
+		Template json.RawMessage `json:"template"`
 	}
 	raw, err := json.Marshal(u.Object["spec"])
 	if err == nil {
@@ -87,7 +86,10 @@ func FromUnstructured(kind workload.Kind, u *unstructured.Unstructured) (*Worklo
 	if err != nil {
 		return nil, fmt.Errorf("read the template of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
-	out := &Workload{Workload: w, RawTemplate: spec.Template, Selector: spec.Selector}
+	out := &Workload{Workload: w, RawTemplate: spec.Template}
+	if out.Selector, err = workload.PodSelector(u.Object); err != nil {
+		return nil, fmt.Errorf("selector of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+	}
 	out.Release, out.Known = v1alpha1.ReleaseOf(w.Annotations)
 	if out.TemplateVersion, err = workload.Version(kind, &w.Template); err != nil {
 		return nil, err

@@ -5,11 +5,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+	apiworkload "github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // kind is a kind of workload for which budgets are generated.
@@ -104,12 +104,7 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.FilterAnnotations(u.GetAnnotations()),
 		},
 	}
-	if raw, ok, err := unstructured.NestedMap(u.Object, "spec", "selector"); err == nil && ok {
-		selector := &metav1.LabelSelector{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) == nil {
-			w.selector = selector
-		}
-	}
+	w.selector, _ = apiworkload.PodSelector(u.Object) // an invalid one is none
 	if k.podLabel != "" {
 		w.selector = &metav1.LabelSelector{MatchLabels: map[string]string{k.podLabel: u.GetName()}}
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 
-	knative "github.com/breakwater-dev/breakwater/internal/workload"
+	apiworkload "github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // workload has the fields of a workload that a generated budget follows from.
@@ -59,7 +59,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
-		found.knativeService, _, _ = knative.KnativeServiceOf(d)
+		found.knativeService, _, _ = apiworkload.KnativeServiceOf(d)
 		return found, nil
 	case statefulSet.id:
 		s, err := w.statefulSets.StatefulSets(namespace).Get(name)
@@ -102,7 +102,7 @@ func (w workloads) enqueueAll(namespace string, enqueue func(types.NamespacedNam
 func (w workloads) enqueueOfKnativeService(namespace, name string, enqueue func(types.NamespacedName)) {
 	deployments, _ := w.deployments.Deployments(namespace).List(labels.Everything()) // cache listers return no error
 	for _, d := range deployments {
-		if service, _, ok := knative.KnativeServiceOf(d); ok && service == name {
+		if service, _, ok := apiworkload.KnativeServiceOf(d); ok && service == name {
 			enqueue(keyOf(deployment, d.Namespace, d.Name))
 		}
 	}

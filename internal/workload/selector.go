@@ -1,0 +1,26 @@
+package workload
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// PodSelector returns spec.selector of an object of any kind; nil if it has none. A ReplicationController has a
+// plain map of labels.
+func PodSelector(object map[string]any) (*metav1.LabelSelector, error) {
+	raw, ok, err := unstructured.NestedMap(object, "spec", "selector")
+	if err != nil || !ok {
+		return nil, err
+	}
+	if object["kind"] == "ReplicationController" {
+		raw = map[string]any{"matchLabels": raw}
+	}
+	selector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector); err != nil {
+		return nil, fmt.Errorf("parse spec.selector: %w", err)
+	}
+	return selector, nil
+}
