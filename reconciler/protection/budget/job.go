@@ -33,8 +33,14 @@ func jobReplicas(o *unstructured.Unstructured, parallelism int64) int64 {
 	if err != nil {
 		return parallelism
 	}
-	failed, _, _ := unstructured.NestedString(o.Object, "status", "failedIndexes") // another type is no value
-	return min(parallelism, max(completions-succeeded-countIndexes(failed, completions), 0))
+	indexes := func(field string) int64 {
+		text, _, _ := unstructured.NestedString(o.Object, "status", field) // another type is no value
+		return countIndexes(text, completions)
+	}
+	if mode, _, _ := unstructured.NestedString(o.Object, "spec", "completionMode"); mode == "Indexed" {
+		succeeded = indexes("completedIndexes")
+	}
+	return min(parallelism, max(completions-succeeded-indexes("failedIndexes"), 0))
 }
 
 // ended reports whether a Job or BroadcastJob is complete or has failed. Then it creates no pods anymore.
@@ -77,7 +83,7 @@ func paused(o *unstructured.Unstructured) bool {
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in
 // increasing order, such as "1,3-5". It returns 0 for an invalid text. (After completions is
-// lowered, the text still has higher indexes until the controller of Jobs removes them.)
+// lowered, the text, and status.succeeded, still have higher indexes until the controller of Jobs removes them.)
 func countIndexes(text string, completions int64) int64 {
 	var count int64
 	for part := range strings.SplitSeq(text, ",") {
