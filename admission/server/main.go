@@ -85,7 +85,7 @@ func (o Options) Controllers(terminating context.Context, port int) (context.Con
 
 // newServer returns the controller that starts to serve once the caches are
 // synced. sharedmain would serve with a server of Knative, which cannot close
-// connections gracefully (see closeConnections), and would end the caches first.
+// connections gracefully (see drain.Handler), and would end the caches first.
 func (p *Process) newServer(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	return wiring.OnceSynced(ctx, "server", func() {
 		p.serving.Go(func() {

@@ -15,6 +15,7 @@ import (
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/drain"
 )
 
 // startServer serves a handler until stop is called. It returns the URL and the
@@ -102,7 +103,7 @@ func TestATerminatingProcessAnswersAllRequestsAndClosesConnections(t *testing.T)
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(4 * quietPeriod):
+	case <-time.After(4 * drain.QuietPeriod):
 		t.Error("the server did not end")
 	}
 }

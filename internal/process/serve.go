@@ -14,6 +14,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/internal/connlimit"
+	"github.com/breakwater-dev/breakwater/internal/drain"
 )
 
 // Timeouts of the HTTP server. Regular requests stay below them: bodies are small, and
@@ -46,6 +47,9 @@ type Program struct {
 	// MaxUnauthenticated, if not 0, limits the open connections on which no request called
 	// connlimit.Authenticated. A further connection closes the oldest one.
 	MaxUnauthenticated int
+	// Endpoint: the process is an endpoint of a Service. When it terminates, it serves until its clients have learned
+	// so. For a function, the queue-proxy of Knative does this.
+	Endpoint bool
 	// Background functions run until their context ends. An error of one ends the
 	// process.
 	Background []func(context.Context) error
@@ -54,8 +58,8 @@ type Program struct {
 	AfterDrain func(context.Context)
 }
 
-// Serve serves on the listener until ctx ends, then completes the requests in
-// flight.
+// Serve serves on the listener until ctx ends, for an endpoint of a Service also until no request has arrived for
+// drain.QuietPeriod, at most for drain.Timeout. Then it completes the requests in flight.
 func Serve(ctx context.Context, listener net.Listener, name string, program Program) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(http.ResponseWriter, *http.Request) {})
@@ -63,8 +67,12 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 
 	// Requests inherit the logger of ctx but not its end, because they are drained.
 	base := context.WithoutCancel(ctx)
+	handler, awaitQuiet := http.Handler(mux), func() {}
+	if program.Endpoint {
+		handler, awaitQuiet = drain.Handler(ctx, mux)
+	}
 	server := &http.Server{
-		Handler:           mux,
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
@@ -89,9 +97,12 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 	}
 	group.Go(func() error {
 		<-gctx.Done()
-		drain, cancel := context.WithTimeout(base, DrainTimeout)
+		if ctx.Err() != nil { // otherwise a part has failed
+			awaitQuiet()
+		}
+		soft, cancel := context.WithTimeout(base, DrainTimeout)
 		defer cancel()
-		if err := server.Shutdown(drain); err != nil {
+		if err := server.Shutdown(soft); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
 		}
 		if program.AfterDrain != nil {

@@ -125,3 +125,58 @@ func TestAFurtherUnauthenticatedConnectionClosesTheOldest(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Clients learn only some time after SIGTERM that the process is no longer an endpoint of its Service.
+func TestATerminatingEndpointOfAServiceAcceptsConnectionsUntilItIsQuiet(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String()
+	ctx, stop := context.WithCancel(t.Context())
+	stopped, ended := make(chan struct{}), make(chan error)
+	program := process.Program{
+		Endpoint:   true,
+		Handler:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "complete") }),
+		Background: []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); close(stopped); return nil }},
+	}
+	go func() { ended <- process.Serve(ctx, listener, "test", program) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	probe := func() int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+process.HealthPath, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("User-Agent", "kube-probe/1.34")
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatalf("probe: %v", err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		return response.StatusCode
+	}
+	if got := probe(); got != http.StatusOK {
+		t.Errorf("probe before termination: %d", got)
+	}
+	get(t, url+"/") // leaves an idle connection
+	stop()
+	<-stopped
+	for probe() != http.StatusServiceUnavailable {
+	}
+	response, err := client.Get(url + "/") //nolint:noctx // our own server
+	if err != nil {
+		t.Fatalf("a new connection: %v", err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("a request on a new connection: %d", response.StatusCode)
+	}
+	if response, err = http.Get(url + "/"); err != nil || !response.Close { //nolint:gosec,noctx // our own address
+		t.Fatalf("a request on an open connection, which must then be closed: %+v, %v", response, err)
+	}
+	_ = response.Body.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -39,5 +39,5 @@ func newOpenAPI(clients process.Clients, certDir string) (process.Program, error
 	})
 	config := servingcert.ServerConfig(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
 	servingcert.ObserveExpiry(metrics.Meter(), "openapi", config)
-	return process.Program{Handler: handler, TLS: config, MaxUnauthenticated: maxUnauthenticated}, nil
+	return process.Program{Handler: handler, TLS: config, Endpoint: true, MaxUnauthenticated: maxUnauthenticated}, nil
 }

@@ -39,6 +39,11 @@ func startOpenAPI(t *testing.T) openapiServer {
 	if program.MaxUnauthenticated == 0 {
 		t.Error("strangers may open any number of connections")
 	}
+	if !program.Endpoint {
+		t.Error("a terminating replica would refuse connections")
+	}
+	// The drain takes some seconds; package process tests it.
+	program.Endpoint = false
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,8 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 	}
 	config := servingcert.ServerConfig(certFile, keyFile)
 	servingcert.ObserveExpiry(metrics.Meter(), name, config)
-	return process.Program{Handler: handler, TLS: config, MaxUnauthenticated: maxUnauthenticated, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	return process.Program{Handler: handler, TLS: config, Endpoint: true, MaxUnauthenticated: maxUnauthenticated,
+		Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.

@@ -28,6 +28,8 @@ const (
 	maxCallDuration = 10 * time.Minute
 	// reasonReplaced is the reason of the answer to a call that a later one replaced.
 	reasonReplaced = "Replaced"
+	// reasonDraining and drainingMessage are those of the answer to a call of a replica that is shutting down.
+	reasonDraining, drainingMessage = "Draining", "this replica is shutting down; retry"
 	// reasonPodNotFound is the reason of a problem: the API server does not have the pod.
 	reasonPodNotFound = "PodNotFound"
 	// heartbeatInterval is the time between two line feeds in a response.
@@ -36,6 +38,10 @@ const (
 	// pod whose init container already runs.
 	addressTimeout = 30 * time.Second
 )
+
+// errDraining is the answer to a new call of a replica that is shutting down. The client pauses before it retries an
+// error, and the pause grows.
+var errDraining = problemf(http.StatusServiceUnavailable, reasonDraining, drainingMessage)
 
 // authorize handles the call of an init container.
 func (s *server) authorize(c echo.Context) error {
@@ -64,6 +70,11 @@ func (s *server) authorize(c echo.Context) error {
 	pod, err := s.verifyPod(ctx, source, id, body.Sets, changed)
 	if err != nil {
 		return err
+	}
+	select {
+	case <-s.Draining:
+		return errDraining
+	default:
 	}
 	start := s.Clock.Now()
 	stream := openStream(c, s)
@@ -131,7 +142,7 @@ func (s *server) waitForIP(ctx context.Context, source string, id podIdentity, c
 		case <-timer.C():
 			return nil, problemf(http.StatusServiceUnavailable, podmeta.ReasonWaitingForPodIP, "pod %s has no IP address yet", id)
 		case <-s.Draining:
-			return nil, problemf(http.StatusServiceUnavailable, "Draining", "this replica is shutting down; retry")
+			return nil, errDraining
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errReplaced) {
 				return nil, problemf(http.StatusConflict, reasonReplaced, "%v", errReplaced)

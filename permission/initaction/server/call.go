@@ -155,7 +155,7 @@ func callsCentre(a Action) bool {
 func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 	select {
 	case <-c.Draining:
-		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is shutting down; retry"}, true
+		return protocol.Answer{State: protocol.Waiting, Reason: reasonDraining, Message: drainingMessage}, true
 	default:
 	}
 	switch {

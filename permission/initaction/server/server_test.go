@@ -525,6 +525,11 @@ func TestAReplicaThatShutsDownEndsItsCalls(t *testing.T) {
 	if a := waitForAnswer(t, answers); a.State != protocol.Waiting {
 		t.Errorf("%+v", a)
 	}
+	// The client repeats an error after a pause that grows, but Waiting at once. All calls reach this replica while
+	// its Service has no other endpoint.
+	if status, a := w.authorize("pod", orders); status != http.StatusServiceUnavailable || a.Reason != "Draining" {
+		t.Errorf("a further call: %d %+v", status, a)
+	}
 }
 
 // failingPreparation is a preparation that fails a given number of times.
