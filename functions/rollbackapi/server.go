@@ -11,9 +11,11 @@
 package rollbackapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -133,11 +135,10 @@ func answerError(err error, c echo.Context) {
 	switch {
 	case errors.As(err, &known):
 		a = answer{Code: known.status, Message: known.message, Field: known.field}
+	case unanswered(err):
+		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer in time: try again"}
 	case errors.As(err, &echoed):
 		a = answer{Code: echoed.Code, Message: fmt.Sprint(echoed.Message)}
-	case apierrs.IsTimeout(err), apierrs.IsServerTimeout(err), apierrs.IsTooManyRequests(err), apierrs.IsServiceUnavailable(err),
-		c.Request().Context().Err() != nil:
-		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer in time: try again"}
 	}
 	if a.Code >= http.StatusInternalServerError {
 		logging.FromContext(c.Request().Context()).Errorw("Request failed", "path", c.Path(), "status", a.Code, "error", err)
@@ -146,4 +147,10 @@ func answerError(err error, c echo.Context) {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
 	_ = c.JSON(a.Code, a) // fails only if the client has disconnected
+}
+
+// unanswered reports whether a request to the API server failed because it was unreachable or overloaded, or took too long.
+func unanswered(err error) bool {
+	return apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || apierrs.IsTooManyRequests(err) || apierrs.IsServiceUnavailable(err) ||
+		errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -1,17 +1,23 @@
 package rollbackapi
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -48,6 +54,7 @@ type cluster struct {
 	// allowed are the permissions of user ann, whose token is "good": verb and resource.
 	allowed []string
 	handler http.Handler
+	metrics *sdkmetric.ManualReader
 	// good and bad are versions.
 	good, bad string
 }
@@ -79,7 +86,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 			replicaSet(now, "web-2", "2"), replicaSet(before, "web-1", "1")),
 		kube: kubefake.NewClientset(saved, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}),
-		allowed: allowed, good: good, bad: bad,
+		allowed: allowed, good: good, bad: bad, metrics: sdkmetric.NewManualReader(),
 	}
 	c.kube.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
@@ -98,7 +105,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 		return true, review, nil
 	})
 	c.handler = New(Options{Kube: c.kube, Dynamic: c, Change: fake.NewSimpleClientset(),
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_100, 0)), Meter: noop.Meter{}})
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_100, 0)), Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(c.metrics)).Meter("test")})
 	return c
 }
 
@@ -320,15 +327,54 @@ func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableAPIServerIsAnswered503(t *testing.T) {
-	c := newCluster(t)
-	c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrs.NewServiceUnavailable("etcd")
-	})
-	status, got := c.send(t, "GET", list, "good", "")
-	if message, _ := got["message"].(string); status != 503 || strings.Contains(message, "etcd") {
-		t.Errorf("%d %v", status, got)
+func TestOnlyAnAPIServerThatDoesNotAnswerIsAnswered503(t *testing.T) {
+	refused := &url.Error{Op: "Post", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
+	for name, tc := range map[string]struct {
+		err  error // nil is a panic
+		want int
+	}{
+		"unavailable":         {apierrs.NewServiceUnavailable("secret"), 503},
+		"unreachable":         {fmt.Errorf("secret: %w", refused), 503},
+		"no answer in time":   {fmt.Errorf("secret: %w", context.DeadlineExceeded), 503},
+		"an unexpected error": {errors.New("secret"), 500},
+		"a panic":             {nil, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if tc.err == nil {
+					panic("secret")
+				}
+				return true, nil, tc.err
+			})
+			status, got := c.send(t, "GET", list, "good", "")
+			message, _ := got["message"].(string)
+			if status != tc.want || strings.Contains(message, "secret") || strings.Contains(message, "API server") != (status == 503) {
+				t.Errorf("%d %v, want %d", status, got, tc.want)
+			}
+			if counted := c.counted(t); counted != fmt.Sprint(tc.want) {
+				t.Errorf("status %s is counted, want %d", counted, tc.want)
+			}
+		})
 	}
+}
+
+// counted returns the status of the request that is counted.
+func (c *cluster) counted(t *testing.T) string {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := c.metrics.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_rollback_api_requests_total" && len(sum.DataPoints) == 1 {
+				status, _ := sum.DataPoints[0].Attributes.Value("status")
+				return status.AsString()
+			}
+		}
+	}
+	return ""
 }
 
 // sendFrom sends a list request of an address, and returns the status.
