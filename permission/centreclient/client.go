@@ -65,7 +65,7 @@ func New(o Options) *Client {
 		if o.Trust != nil {
 			o.Trust.Trust(t)
 		}
-		o.HTTP = &http.Client{Transport: t, CheckRedirect: redirect.KeepMethod}
+		o.HTTP = &http.Client{Transport: t, CheckRedirect: redirect.KeepHost}
 	}
 	return &Client{o}
 }

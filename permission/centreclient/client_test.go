@@ -2,8 +2,10 @@ package centreclient
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
@@ -162,5 +165,32 @@ func TestErrorsContainNeitherAddressNorToken(t *testing.T) {
 	var status *StatusError
 	if errors.As(err, &status) {
 		t.Errorf("%v is a StatusError", err)
+	}
+}
+
+// The token is for the configured centre, and needs TLS if that has it.
+func TestNoRedirectSendsTheTokenOrAPodElsewhere(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		t.Errorf("elsewhere got %s, Authorization %q", body, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	otherHost := strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)
+	redirect := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusPermanentRedirect) }
+	}
+	secure := httptest.NewTLSServer(redirect(elsewhere.URL))
+	t.Cleanup(secure.Close)
+	trust := &servingcert.Bundle{}
+	trust.Update(map[string]string{"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))})
+	c := newClient(t, redirect(otherHost))
+	for name, c := range map[string]*Client{
+		"another host": c,
+		"without TLS":  New(Options{URL: func() string { return secure.URL }, TokenFile: c.o.TokenFile, Trust: trust}),
+	} {
+		var status *StatusError
+		if _, err := c.Apply(t.Context(), api.ApplicationRequest{Pod: "web"}); !errors.As(err, &status) || status.Status != http.StatusPermanentRedirect {
+			t.Errorf("%s: %v, want the redirect as an error", name, err)
+		}
 	}
 }

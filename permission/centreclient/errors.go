@@ -14,7 +14,7 @@ import (
 // of pods and in the breaker's ConfigMap.
 const maxMessage = 1024
 
-// StatusError is a response with status 300 or above: a redirect that would change the method is not followed.
+// StatusError is a response with status 300 or above: a redirect that would change the method or the host is not followed.
 type StatusError struct {
 	Status int
 	Detail api.Error

@@ -14,3 +14,13 @@ func KeepMethod(next *http.Request, via []*http.Request) error {
 	}
 	return nil
 }
+
+// KeepHost is KeepMethod for requests with a token: it also follows no redirect to another host, or from https to
+// another scheme.
+func KeepHost(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if next.URL.Hostname() != first.Hostname() || first.Scheme == "https" && next.URL.Scheme != "https" {
+		return http.ErrUseLastResponse
+	}
+	return KeepMethod(next, via)
+}
