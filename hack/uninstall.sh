@@ -13,6 +13,8 @@
 set -euo pipefail
 ns=altershieldoperator-system
 ours=app.kubernetes.io/part-of=breakwater
+# Saved templates and generated PodDisruptionBudgets.
+saved=app.ops.cloud.alipay.com/history-of generated=app.kubernetes.io/managed-by=breakwater
 app=altershield.defense.antgroup.com
 releases=changeworkloads.app.ops.cloud.alipay.com
 workloads=deployments.apps,statefulsets.apps,daemonsets.apps
@@ -170,14 +172,34 @@ if [[ -n $others ]] || { ! $resume && [[ -n $holds$suspensions ]]; }; then
   exit 1
 fi
 
+# kept is what could not be changed.
+kept=
+# Lists what is left.
+left() {
+  local names='jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}'
+  maybe get "$cluster" -l "$ours" -o name
+  maybe get rolebindings,roles -A -l "$ours" -o "$names"
+  maybe get controllerrevisions.apps -A -l "$saved" -o "$names"
+  maybe get poddisruptionbudgets.policy -A -l "$generated" -o "$names"
+  crds
+  maybe get namespace "$ns" -o name --ignore-not-found
+  finalized
+  sed '/^$/d' <<<"$kept"
+}
+# Ends the script if the next step would do harm, and says why.
+stop() {
+  printf 'Not removed:\n%s\n%s: see to it that the deletion is allowed, and run this again.\n' "$(left)" "$1" >&2
+  exit 1
+}
+
 say "webhooks and policies"
-remove "$guards" -l "$ours"
+remove "$guards" -l "$ours" || stop "Webhooks deny requests when their processes are missing"
 
 say "processes"
 for kind in triggers.eventing.knative.dev services.serving.knative.dev deployments.apps; do
-  remove "$kind" -n "$ns" -l "$ours"
+  remove "$kind" -n "$ns" -l "$ours" || stop "Processes write finalizers and labels again while they run"
 done
-maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m
+maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m || stop "Processes write finalizers and labels again while they run"
 
 say "finalizers"
 open_orders
@@ -187,7 +209,6 @@ finalized | while IFS=$'\t' read -r resource namespace name rest; do
 done
 
 say "held rollouts"
-# kept is what could not be changed. It is listed below.
 kept=$(held | while IFS=$'\t' read -r kind namespace name patch; do
   [[ -n $patch ]] || continue
   [[ $kind != Service ]] || kind=services.serving.knative.dev
@@ -210,8 +231,8 @@ still_held='[]'
 for resource in replicasets.apps controllerrevisions.apps; do unmark "$resource" annotations "${annotations[@]}"; done
 unmark pods labels "$app/operate-finished"
 unmark namespaces labels policy.breakwater.dev/guarded
-remove controllerrevisions.apps -A -l app.ops.cloud.alipay.com/history-of
-remove poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=breakwater
+remove controllerrevisions.apps -A -l "$saved" || true
+remove poddisruptionbudgets.policy -A -l "$generated" || true
 
 say "objects, CRDs, RBAC and namespace"
 # What these leave is listed below.
@@ -222,14 +243,14 @@ for crd in $(crds); do
     maybe annotate crd "$crd" "$app/deletion-continued=$(date +%s)" --overwrite || true
   remove crd "$crd" || true
 done
-remove rolebindings,roles -A -l "$ours"
+remove rolebindings,roles -A -l "$ours" || true
 # FlowSchemas are deleted before the priority level that they name.
 for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do
-  remove "$kind" -l "$ours"
+  remove "$kind" -l "$ours" || true
 done
 remove namespace "$ns" || true
 
-left=$(maybe get "$cluster" -l "$ours" -o name; crds; maybe get namespace "$ns" -o name --ignore-not-found; finalized; sed '/^$/d' <<<"$kept")
+left=$(left)
 if [[ -n $left ]]; then
   printf 'Not removed:\n%s\n' "$left" >&2
   exit 1
