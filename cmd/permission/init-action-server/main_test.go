@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/breakwater-dev/breakwater/internal/process"
+)
+
+// newEmptyCluster returns an API server with namespace kube-system and no other objects.
+func newEmptyCluster(t *testing.T) *httptest.Server {
+	t.Helper()
+	kinds := map[string]string{
+		"pods":           `"apiVersion":"v1","kind":"Pod`,
+		"configmaps":     `"apiVersion":"v1","kind":"ConfigMap`,
+		"endpointslices": `"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		kind, listed := kinds[path.Base(r.URL.Path)]
+		switch {
+		case r.URL.Path == "/api/v1/namespaces/kube-system":
+			_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"u"}}`)
+		case !listed:
+			t.Errorf("unexpected request %s", r.URL)
+			http.NotFound(w, r)
+		case r.URL.Query().Has("watch"):
+			_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{%s","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", kind)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		default:
+			_, _ = fmt.Fprintf(w, `{%sList","metadata":{"resourceVersion":"1"},"items":[]}`, kind)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestTheProcessLimitsConnectionsOfStrangersAndDrains(t *testing.T) {
+	config := &rest.Config{Host: newEmptyCluster(t).URL}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop() // before the API server ends
+	program, err := build(ctx, process.Clients{Kube: kube, Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program.MaxUnauthenticated != maxUnauthenticated || maxUnauthenticated == 0 {
+		t.Errorf("strangers may open %d connections, 0 is any number", program.MaxUnauthenticated)
+	}
+	if !program.Endpoint {
+		t.Error("a terminating replica would refuse connections")
+	}
+	if program.TLS == nil {
+		t.Error("tokens would be sent without TLS")
+	}
+}
