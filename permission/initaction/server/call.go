@@ -111,7 +111,11 @@ func (s *server) awaitLimit(ctx context.Context) bool {
 	}
 	now := s.Clock.Now()
 	reserved := s.Limit.ReserveN(now, 1)
-	timer := s.Clock.NewTimer(reserved.DelayFrom(now))
+	delay := reserved.DelayFrom(now)
+	if delay <= 0 {
+		return true
+	}
+	timer := s.Clock.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -177,5 +179,20 @@ func TestAddressesAreComparedInParsedForm(t *testing.T) {
 		if got := containsIP([]string{"10.0.0.1", "fd00::1"}, tc.host); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// A replica that shuts down still answers people for some seconds, who read the status of a pod.
+func TestACallToTheCentreThatNeedsNoWaitIsAllowedDuringAShutdown(t *testing.T) {
+	draining := make(chan struct{})
+	close(draining)
+	s := &server{Options: Options{Limit: rate.NewLimiter(rate.Every(time.Hour), 20), Clock: clock.RealClock{}, Draining: draining}}
+	for i := range 20 {
+		if !s.awaitLimit(t.Context()) {
+			t.Fatalf("call %d is not allowed", i+1)
+		}
+	}
+	if s.awaitLimit(t.Context()) {
+		t.Error("a call beyond the limit is allowed")
 	}
 }
