@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -162,7 +163,8 @@ func TestATerminatingEndpointOfAServiceAcceptsConnectionsUntilItIsQuiet(t *testi
 	get(t, url+"/") // leaves an idle connection
 	stop()
 	<-stopped
-	for probe() != http.StatusServiceUnavailable {
+	for status := 0; status != http.StatusServiceUnavailable; status = probe() {
+		time.Sleep(time.Millisecond)
 	}
 	response, err := client.Get(url + "/") //nolint:noctx // our own server
 	if err != nil {
