@@ -114,3 +114,34 @@ func TestAnInterruptIsNotTheEndOfTheTimeout(t *testing.T) {
 		}
 	}
 }
+
+// A script takes exit code 0 of status for the release that it named.
+func TestStatusAndExplainAreAboutTheNamedRelease(t *testing.T) {
+	first, second := at(1, "busybox:1"), at(2, "busybox:2")
+	older := v1alpha1.ChangeWorkloadName("sleep", builder.Version(first))
+	current := v1alpha1.ChangeWorkloadName("sleep", builder.Version(second))
+	for name, tc := range map[string]struct {
+		named string
+		err   bool
+	}{
+		"a workload":                  {"deployment/sleep", false},
+		"its current release":         {"changeworkload/" + current, false},
+		"a batch":                     {"changepod/" + v1alpha1.ChangePodName(current, 1), false},
+		"a former release":            {"changeworkload/" + older, true},
+		"a batch of a former release": {"changepod/" + v1alpha1.ChangePodName(older, 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, optedIn, second, first, second)
+			c.addBatch(t, older, 1, "a1")
+			c.addBatch(t, current, 1, "b1")
+			_, statusErr := (&app{}).awaitRelease(t.Context(), c, tc.named, 0)
+			_, explainErr := (&app{}).explain(t.Context(), c, tc.named)
+			for command, err := range map[string]error{"status": statusErr, "explain": explainErr} {
+				want := "`kubectl breakwater " + command + " deployment/sleep -n default` is for the current release"
+				if (err != nil) != tc.err || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: error is %v, want %t", command, err, tc.err)
+				}
+			}
+		})
+	}
+}
