@@ -70,13 +70,13 @@ It needs the roles breakwater-judge and view.`,
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	// Another writer may be faster: try again with the current object.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		named, t, f, err := a.currentInputOf(ctx, c, argument, v.command, " -m REASON")
+		named, t, f, err := c.currentInputOf(ctx, argument, v.command, " -m REASON")
 		if err != nil {
 			return err
 		}
 		release := f.CurrentChangeWorkload()
 		if release == nil {
-			return fmt.Errorf("%s has no release to judge: `%s` says why", t, a.command("explain", t.String(), f.Namespace))
+			return fmt.Errorf("%s has no release to judge: `%s` says why", t, c.command("explain", t.String(), f.Namespace))
 		}
 		batches := f.BatchesOf(release)
 		if uid := named.object.GetUID(); uid != t.object.GetUID() && uid != release.UID {
@@ -88,11 +88,11 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		if v.order {
 			err = c.writeOrderVerdict(ctx, release, v)
 		} else {
-			err = a.writePodVerdicts(ctx, c, named, batches, v)
+			err = a.writePodVerdicts(ctx, c, named, batches, v, c.command("tree", t.String(), f.Namespace))
 		}
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER%s", err, f.Namespace, a.cluster)
+			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER%s", err, f.Namespace, c.flags)
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:
@@ -114,8 +114,9 @@ func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.Chang
 	return err
 }
 
-func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, batches []v1alpha1.ChangePod, v verdict) error {
-	verdicts, err := diagnosis.VerdictsOfPerson(batches, v.value, v.message, v.pods)
+// writePodVerdicts writes the verdicts of pods. tree is the command that shows the pods of each batch.
+func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, batches []v1alpha1.ChangePod, v verdict, tree string) error {
+	verdicts, err := diagnosis.VerdictsOfPerson(batches, v.value, v.message, v.pods, tree)
 	if err != nil {
 		return err
 	}

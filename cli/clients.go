@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
@@ -21,6 +22,13 @@ type clients struct {
 	dynamic    dynamic.Interface
 	mapper     meta.RESTMapper
 	namespace  string
+	// flags are the flags that select the cluster, as given, each after a space. Printed commands end in them.
+	flags string
+}
+
+// command returns a command of the plugin for an object, with the flags that select the cluster.
+func (c *clients) command(verb, object, namespace string) string {
+	return diagnosis.Command(verb, object, namespace) + c.flags
 }
 
 // clients returns the clients of the cluster that the flags select. Warnings of the API server are printed as kubectl does.
@@ -38,8 +46,8 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}
-	a.cluster = flag("kubeconfig", a.flags.KubeConfig) + flag("context", a.flags.Context) + flag("cluster", a.flags.ClusterName) + flag("server", a.flags.APIServer)
-	c := &clients{config: config, namespace: namespace}
+	c := &clients{config: config, namespace: namespace,
+		flags: flag("kubeconfig", a.flags.KubeConfig) + flag("context", a.flags.Context) + flag("cluster", a.flags.ClusterName) + flag("server", a.flags.APIServer)}
 	config.WarningHandler = warnings
 	// A simulated drain sends a request for each pod.
 	config.QPS, config.Burst = 50, 100

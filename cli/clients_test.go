@@ -28,14 +28,15 @@ func TestPrintedCommandsSelectTheSameCluster(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, flags: genericclioptions.NewConfigFlags(true)}
 		*a.flags.Context, *a.flags.KubeConfig = flags[0], flags[1]
-		if _, err := a.clients(); err != nil {
+		c, err := a.clients()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.command("status", "deployment/web", "shop"); got != "kubectl breakwater status deployment/web -n shop"+want {
+		if got := c.command("status", "deployment/web", "shop"); got != "kubectl breakwater status deployment/web -n shop"+want {
 			t.Errorf("%v: got %s", flags, got)
 		}
 		e := diagnosis.Explanation{WaysOut: []diagnosis.WayOut{{Do: "wait"}, {Do: "delete it", Command: "kubectl delete pod web -n shop"}}}
-		if err := a.printExplanation("", e); err != nil {
+		if err := a.printExplanation("", e, c.flags); err != nil {
 			t.Fatal(err)
 		}
 		if got := "  wait\n  delete it\n    kubectl delete pod web -n shop" + want + "\n"; !strings.HasSuffix(out.String(), got) {

@@ -74,7 +74,7 @@ func (c *clients) deadLetters(ctx context.Context, namespace string) ([]diagnosi
 	for _, e := range events.Items {
 		byName[e.Name] = e
 	}
-	return diagnosis.DeadLetters(events.Items, releases.Items, batches.Items), byName, nil
+	return diagnosis.DeadLetters(events.Items, releases.Items, batches.Items, c.flags), byName, nil
 }
 
 func (a *app) printDeadLetters(format string, letters []diagnosis.DeadLetter) error {

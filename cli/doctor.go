@@ -82,7 +82,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
-	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}}
+	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}, Flags: c.flags}
 	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents, c.settings} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err

@@ -36,11 +36,11 @@ changepod a batch of it.`,
 				return err
 			}
 			if !isOther {
-				if e, err = a.explain(cmd.Context(), c, args[0]); err != nil {
+				if e, err = c.explain(cmd.Context(), args[0]); err != nil {
 					return err
 				}
 			}
-			return a.printExplanation(format, e)
+			return a.printExplanation(format, e, c.flags)
 		},
 	}
 	outputFlag(c, &format)
@@ -48,8 +48,8 @@ changepod a batch of it.`,
 }
 
 // explain explains the state of the workload of an argument.
-func (a *app) explain(ctx context.Context, c *clients, argument string) (diagnosis.Explanation, error) {
-	_, t, f, err := a.currentInputOf(ctx, c, argument, "explain", "")
+func (c *clients) explain(ctx context.Context, argument string) (diagnosis.Explanation, error) {
+	_, t, f, err := c.currentInputOf(ctx, argument, "explain", "")
 	if err != nil {
 		return diagnosis.Explanation{}, err
 	}
@@ -61,11 +61,12 @@ func (a *app) explain(ctx context.Context, c *clients, argument string) (diagnos
 	return diagnosis.Explain(f), nil
 }
 
-func (a *app) printExplanation(format string, e diagnosis.Explanation) error {
+// printExplanation prints an explanation; its commands get the flags that select the cluster.
+func (a *app) printExplanation(format string, e diagnosis.Explanation, flags string) error {
 	e.Why, e.WaysOut = list(e.Why), list(e.WaysOut)
 	for i, way := range e.WaysOut {
 		if way.Command != "" {
-			e.WaysOut[i].Command += a.cluster
+			e.WaysOut[i].Command += flags
 		}
 	}
 	return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return writeExplanation(w, e, a.paint()) })

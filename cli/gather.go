@@ -87,7 +87,7 @@ func (c *clients) inputOf(ctx context.Context, argument string) (diagnosis.Input
 // currentInputOf is inputOf for a command about the current release of a workload, with the object that the
 // argument names. An argument that names another release, or a batch of one, is an error. more are the other
 // arguments of the command.
-func (a *app) currentInputOf(ctx context.Context, c *clients, argument, command, more string) (named, t target, f diagnosis.Input, err error) {
+func (c *clients) currentInputOf(ctx context.Context, argument, command, more string) (named, t target, f diagnosis.Input, err error) {
 	if named, err = c.target(ctx, argument); err != nil {
 		return named, t, f, err
 	}
@@ -100,7 +100,7 @@ func (a *app) currentInputOf(ctx context.Context, c *clients, argument, command,
 	if named.object.GetUID() != t.object.GetUID() && !f.IsCurrent(named.object) {
 		current := f.CurrentRelease()
 		err = fmt.Errorf("%s is neither the current release nor a batch of it: `%s%s` is for the current release, %s, attempt %d",
-			named.object.GetName(), a.command(command, t.String(), f.Namespace), more, current.Version, current.Attempt)
+			named.object.GetName(), c.command(command, t.String(), f.Namespace), more, current.Version, current.Attempt)
 	}
 	return named, t, f, err
 }

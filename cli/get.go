@@ -41,7 +41,7 @@ func (a *app) getCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint())
+				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint(), c.command("explain", "KIND/NAME", cmp.Or(namespace, "NAMESPACE")))
 			}
 			if watch {
 				return a.watch(cmd.Context(), c, namespace, show)
@@ -68,7 +68,8 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 	return list.Items, nil
 }
 
-func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, all bool, paint diagnosis.Paint) error {
+// printReleases prints releases. explain is the command that explains why a workload has none.
+func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, all bool, paint diagnosis.Paint, explain string) error {
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.WorkloadRef.Name, b.Spec.WorkloadRef.Name), cmp.Compare(b.Spec.Attempt, a.Spec.Attempt))
 	})
@@ -94,7 +95,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 	}
 	return a.print(format, answer, names, func(w io.Writer) error {
 		if len(rows) == 0 {
-			_, err := fmt.Fprintln(a.ErrOut, "No releases found. `kubectl breakwater explain KIND/NAME` says why a workload has none.")
+			_, err := fmt.Fprintf(a.ErrOut, "No releases found. `%s` says why a workload has none.\n", explain)
 			return err
 		}
 		header := []string{"WORKLOAD", "VERSION", "ATTEMPT", "STATE", "REASON", "PASSED", "FAILED", "AGE"}

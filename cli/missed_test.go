@@ -129,7 +129,7 @@ func TestAnExplanationOfASuspensionNamesASavedVersion(t *testing.T) {
 	if err := c.breakwater.AppV1alpha1().ChangeWorkloads("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	e, err := (&app{}).explain(t.Context(), c, "deployment/sleep")
+	e, err := c.explain(t.Context(), "deployment/sleep")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 		if err != nil {
 			return fmt.Errorf("release %s: %w", t, err)
 		}
-		return a.printReleased(t, after)
+		return a.printReleased(c, t, after)
 	})
 }
 
@@ -145,7 +145,7 @@ func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, erro
 }
 
 // printReleased prints the release that a change began.
-func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
+func (a *app) printReleased(c *clients, t target, after *unstructured.Unstructured) error {
 	before, _ := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	now, known := v1alpha1.ReleaseOf(after.GetAnnotations())
 	if !known || now == before {
@@ -153,7 +153,7 @@ func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
 		return err
 	}
 	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `%s` waits for its end\n",
-		t, now.Version, now.Attempt, a.command("status", t.String(), t.object.GetNamespace()))
+		t, now.Version, now.Attempt, c.command("status", t.String(), t.object.GetNamespace()))
 	return err
 }
 

@@ -70,7 +70,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return fmt.Errorf("roll back %s to %s: %w", t, saved.Release.Version, err)
 	}
-	return a.printReleased(t, after)
+	return a.printReleased(c, t, after)
 }
 
 // rollbackPatch returns the JSON patch that writes a saved template to a workload.

@@ -11,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
 // Exit codes of all commands.
@@ -31,8 +29,6 @@ type app struct {
 	genericiooptions.IOStreams
 	version string
 	flags   *genericclioptions.ConfigFlags
-	// cluster are the flags that select the cluster, as given. clientsWith sets it.
-	cluster string
 }
 
 // exitError ends the process with a code. Its message is empty if the command has
@@ -43,11 +39,6 @@ type exitError struct {
 }
 
 func (e exitError) Error() string { return e.message }
-
-// command returns a command of the plugin for an object, with the flags that select the cluster.
-func (a *app) command(verb, object, namespace string) string {
-	return diagnosis.Command(verb, object, namespace) + a.cluster
-}
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {

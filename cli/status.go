@@ -54,7 +54,7 @@ ran at --timeout, or the webhook had not seen the pod template.`,
 			}); err != nil {
 				return err
 			}
-			return exitOf(answer, timeout, a.command("explain", answer.Workload, answer.Namespace))
+			return exitOf(answer, timeout, c.command("explain", answer.Workload, answer.Namespace))
 		},
 	}
 	outputFlag(c, &format)
@@ -94,7 +94,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		wait, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	_, t, f, err := a.currentInputOf(wait, c, argument, "status", "")
+	_, t, f, err := c.currentInputOf(wait, argument, "status", "")
 	if err != nil {
 		return statusAnswer{}, err
 	}

@@ -135,7 +135,7 @@ func TestStatusAndExplainAreAboutTheNamedRelease(t *testing.T) {
 			c.addBatch(t, older, 1, "a1")
 			c.addBatch(t, current, 1, "b1")
 			_, statusErr := (&app{}).awaitRelease(t.Context(), c, tc.named, 0)
-			_, explainErr := (&app{}).explain(t.Context(), c, tc.named)
+			_, explainErr := c.explain(t.Context(), tc.named)
 			for command, err := range map[string]error{"status": statusErr, "explain": explainErr} {
 				want := "`kubectl breakwater " + command + " deployment/sleep -n default` is for the current release"
 				if (err != nil) != tc.err || err != nil && !strings.Contains(err.Error(), want) {

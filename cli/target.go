@@ -49,7 +49,7 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, missing("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
+			return nil, missing("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
 		}
 		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}

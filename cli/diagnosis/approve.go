@@ -27,8 +27,8 @@ func (f Input) IsCurrent(o metav1.Object) bool {
 
 // VerdictsOfPerson returns the podResults that give a verdict of a person, pass or fail, to pods of the
 // batches. Without names a pass is for all pods that have not passed, and a fail for all
-// pods. Results of other pods are kept.
-func VerdictsOfPerson(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]PersonVerdict, error) {
+// pods. Results of other pods are kept. tree is the command that shows the pods of each batch.
+func VerdictsOfPerson(batches []v1alpha1.ChangePod, verdict, message string, names []string, tree string) ([]PersonVerdict, error) {
 	var all []PersonVerdict
 	missing := slices.Clone(names)
 	for i := range batches {
@@ -53,7 +53,7 @@ func VerdictsOfPerson(batches []v1alpha1.ChangePod, verdict, message string, nam
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("pod %s is in no batch that is judged: `kubectl breakwater tree` shows the pods of each batch", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("pod %s is in no batch that is judged: `%s` shows the pods of each batch", strings.Join(missing, ", "), tree)
 	}
 	return all, nil
 }

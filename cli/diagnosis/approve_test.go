@@ -36,7 +36,7 @@ func TestAPersonsVerdictIsForThePodsThatNeedOne(t *testing.T) {
 		"a named pod":                             {[]v1alpha1.ChangePod{batch([]string{"a", "b"}, "pass", byServer)}, "fail", []string{"a"}, map[string]string{"a": "fail", "b": "pass(server)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := diagnosis.VerdictsOfPerson(tc.batches, tc.verdict, "checked", tc.names)
+			all, err := diagnosis.VerdictsOfPerson(tc.batches, tc.verdict, "checked", tc.names, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestAPersonsVerdictIsForThePodsThatNeedOne(t *testing.T) {
 			}
 		})
 	}
-	if _, err := diagnosis.VerdictsOfPerson([]v1alpha1.ChangePod{batch([]string{"a"}, "")}, "pass", "", []string{"c"}); err == nil {
+	if _, err := diagnosis.VerdictsOfPerson([]v1alpha1.ChangePod{batch([]string{"a"}, "")}, "pass", "", []string{"c"}, ""); err == nil {
 		t.Error("a pod in no batch was judged")
 	}
 }

@@ -50,8 +50,8 @@ const (
 // DeadLetters returns the verdicts in the inboxes of releases and the undelivered wake-ups, reports
 // and malformed verdicts, waiting ones first. Function deadletter created a Kubernetes Event on the
 // object of each of the latter. A report is sent again only if a person replays it, a malformed
-// verdict never.
-func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
+// verdict never. flags are those that select the cluster, for the command that replays a report.
+func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod, flags string) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {
 		c := &releases[i]
@@ -72,7 +72,7 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 			Namespace: e.InvolvedObject.Namespace, Name: e.Name, Time: e.LastTimestamp, Message: e.Message,
 			Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
 		}
-		if l.Replay, l.Explanation = replayOf(e); l.Explanation == "" {
+		if l.Replay, l.Explanation = replayOf(e, flags); l.Explanation == "" {
 			l.Waiting, l.Explanation = waitsForEvent(e, releases, batches)
 		}
 		all = append(all, l)
@@ -90,7 +90,7 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 }
 
 // replayOf returns the state of the replay of a stored event, and explains it.
-func replayOf(e *corev1.Event) (Replay, string) {
+func replayOf(e *corev1.Event, flags string) (Replay, string) {
 	switch {
 	case e.Annotations[v1alpha1.CloudEventAnnotation] != "":
 	case strings.Contains(e.Message, verdictSuffix+" "):
@@ -103,7 +103,7 @@ func replayOf(e *corev1.Event) (Replay, string) {
 	if at := e.Annotations[v1alpha1.ReplayedAnnotation]; at != "" {
 		return Replayed, "replayed at " + at
 	}
-	return ReplayPossible, fmt.Sprintf("a report, which is sent once and for which no release waits; `kubectl breakwater deadletters replay %s -n %s` sends it again", e.Name, e.Namespace)
+	return ReplayPossible, fmt.Sprintf("a report, which is sent once and for which no release waits; `%s` sends it again", Command("deadletters replay", e.Name, e.Namespace)+flags)
 }
 
 // Replayable returns the names of the dead letters that can be replayed and were not.
@@ -116,8 +116,9 @@ func Replayable(letters []DeadLetter) (names []string) {
 	return names
 }
 
-// CheckReplay returns the dead letter with the name, or an error that says why it is not replayed.
-func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
+// CheckReplay returns the dead letter with the name, or an error that says why it is not replayed. list is the command that
+// lists the dead letters.
+func CheckReplay(letters []DeadLetter, name, list string) (DeadLetter, error) {
 	for _, l := range letters {
 		switch {
 		case l.Name != name:
@@ -127,7 +128,7 @@ func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
 			return l, nil
 		}
 	}
-	return DeadLetter{}, fmt.Errorf("no dead letter has the name %q: `kubectl breakwater deadletters` lists the names. Kubernetes deletes Events after an hour", name)
+	return DeadLetter{}, fmt.Errorf("no dead letter has the name %q: `%s` lists the names. Kubernetes deletes Events after an hour", name, list)
 }
 
 // waitsForEvent reports whether an object still waits for the effect of a wake-up.

@@ -61,7 +61,7 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		"a release with an empty inbox": {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := diagnosis.DeadLetters(tc.letters, tc.releases, tc.batches)
+			got := diagnosis.DeadLetters(tc.letters, tc.releases, tc.batches, "")
 			if len(got) != 1 || got[0].Waiting != tc.waiting || got[0].Explanation == "" {
 				t.Errorf("got %+v, want waiting %t", got, tc.waiting)
 			}
@@ -131,7 +131,7 @@ func TestAStepOfAnOrderWaitsUntilItsFactsShowItsEffect(t *testing.T) {
 				f(&c.Status)
 			}
 			wakeUp := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangeWorkload", UID: "u"}}
-			if got := diagnosis.DeadLetters([]corev1.Event{wakeUp}, []v1alpha1.ChangeWorkload{c}, nil); got[0].Waiting != tc.want {
+			if got := diagnosis.DeadLetters([]corev1.Event{wakeUp}, []v1alpha1.ChangeWorkload{c}, nil, ""); got[0].Waiting != tc.want {
 				t.Errorf("got %+v, want waiting %t", got[0], tc.want)
 			}
 		})
@@ -158,7 +158,7 @@ func TestAWakeUpForALookDuringProbationWaitsUntilTheLook(t *testing.T) {
 			c := v1alpha1.ChangeWorkload{}
 			c.UID, c.Status.Phase, c.Status.Probation = "r", v1alpha1.ReleaseSuccess, &v1alpha1.Probation{NextLookTime: tc.next}
 			e := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangePod", UID: "b"}, LastTimestamp: tc.sent}
-			if got := diagnosis.DeadLetters([]corev1.Event{e}, []v1alpha1.ChangeWorkload{c}, []v1alpha1.ChangePod{b}); got[0].Waiting != tc.want {
+			if got := diagnosis.DeadLetters([]corev1.Event{e}, []v1alpha1.ChangeWorkload{c}, []v1alpha1.ChangePod{b}, ""); got[0].Waiting != tc.want {
 				t.Errorf("got %+v, want waiting %t", got[0], tc.want)
 			}
 		})
@@ -181,14 +181,14 @@ func TestAReportCanBeReplayedOnceAndAWakeUpIsRepeated(t *testing.T) {
 			k.Name, k.Annotations = "web.1", tc.annotations
 			batch := v1alpha1.ChangePod{}
 			batch.UID = "b"
-			letters := diagnosis.DeadLetters([]corev1.Event{k}, nil, []v1alpha1.ChangePod{batch})
+			letters := diagnosis.DeadLetters([]corev1.Event{k}, nil, []v1alpha1.ChangePod{batch}, "")
 			if len(letters) != 1 || letters[0].Replay != tc.want || letters[0].Waiting != tc.refused {
 				t.Errorf("got %+v, want replay %q", letters, tc.want)
 			}
-			if _, err := diagnosis.CheckReplay(letters, "web.1"); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "sends it again") {
+			if _, err := diagnosis.CheckReplay(letters, "web.1", ""); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "sends it again") {
 				t.Errorf("error %v, want one: %t", err, tc.refused)
 			}
-			if _, err := diagnosis.CheckReplay(letters, "other"); err == nil {
+			if _, err := diagnosis.CheckReplay(letters, "other", ""); err == nil {
 				t.Error("a name that does not exist is accepted")
 			}
 		})

@@ -74,6 +74,8 @@ type Installation struct {
 	Centre string
 	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
 	SelfCheck []corev1.Event
+	// Flags are the flags that select the cluster, each after a space. Printed commands end in them.
+	Flags string
 }
 
 // Deployment is the state of a Deployment.
@@ -190,7 +192,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 			images = append(images, d.Image)
 		}
 	}
-	add("components", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
+	add("components", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods"+in.Flags)
 	if slices.Contains(p.Deployments, centre) && in.foreignCentre() {
 		checks = append(checks, Check{p.Name + ": centre", ResultInfo, "the centre is " + in.Centre + ", which is not checked", ""})
 	}
@@ -238,13 +240,13 @@ func (in Installation) examineChange() []Check {
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo"}
+		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo" + in.Flags}
 	}
 	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
 	switch {
 	case in.ServerInvalid != nil:
 		server = Check{server.Name, ResultFail, "the settings are invalid, so no call is made: " + strings.ReplaceAll(in.ServerInvalid.Error(), "\n", "; "),
-			"correct ConfigMap config-altershield: kubectl -n altershieldoperator-system edit configmap config-altershield"}
+			"correct ConfigMap config-altershield: kubectl -n altershieldoperator-system edit configmap config-altershield" + in.Flags}
 	case in.Server == "":
 		server = Check{server.Name, ResultInfo, "none is configured: batches without another judge (a MetricCheck, or a judge of your own) are unjudged, and the setting no-verdict decides", "docs/change/altershield.md"}
 	}

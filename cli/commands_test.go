@@ -1,0 +1,53 @@
+package cli_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// listOf is a list of objects of a kind.
+func listOf(apiVersion, kind, items string) string {
+	return `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `List","items":[` + items + `]}`
+}
+
+// People paste a printed command, and the current context may be another cluster.
+func TestPrintedCommandsOfAllAnswersSelectTheCluster(t *testing.T) {
+	const change = "app.ops.cloud.alipay.com/v1alpha1"
+	const releases = "/apis/" + change + "/namespaces/shop/"
+	s := discovery.with(releases+"changeworkloads", listOf(change, "ChangeWorkload", "")).
+		with(releases+"changepods", listOf(change, "ChangePod", "")).
+		with("/apis/"+change+"/changeworkloads", listOf(change, "ChangeWorkload", "")).
+		with("/api/v1/namespaces/shop/events", listOf("v1", "Event", `{"metadata":{"name":"report","namespace":"shop","annotations":{"app.ops.cloud.alipay.com/cloudevent":"{}"}},
+			"involvedObject":{"kind":"ChangeWorkload","namespace":"shop"},"reason":"EventUndelivered"}`)).
+		with("/version", `{"gitVersion":"v1.35.0"}`).
+		with("/api/v1/namespaces/altershieldoperator-system/events", listOf("v1", "Event", "")).
+		with("/api/v1/namespaces/altershieldoperator-system/configmaps/config-altershield", `{"data":{"base_url":"x"}}`).
+		with("/apis/apps/v1/namespaces/altershieldoperator-system/deployments", listOf("apps/v1", "Deployment", "")).
+		with("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", listOf("apiextensions.k8s.io/v1", "CustomResourceDefinition", "")).
+		with("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", listOf("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "")).
+		with("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", listOf("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `{"metadata":{"name":"breakwater"}}`))
+	printed := regexp.MustCompile("kubectl [^`\n]*")
+	for command, want := range map[string][]string{
+		"get":                      {"kubectl breakwater explain KIND/NAME -n shop"},
+		"get -A":                   {"kubectl breakwater explain KIND/NAME -n NAMESPACE"},
+		"status gadget/web":        {"kubectl api-resources"},
+		"deadletters":              {"kubectl breakwater deadletters replay report -n shop"},
+		"deadletters replay other": {"kubectl breakwater deadletters -n shop"},
+		"doctor": {"kubectl -n altershieldoperator-system get deployments,pods",
+			"kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo",
+			"kubectl -n altershieldoperator-system edit configmap config-altershield"},
+	} {
+		_, output, _ := s.run(t, strings.Fields(command)...)
+		got := printed.FindAllString(output, -1)
+		if len(got) != len(want) {
+			t.Errorf("%s: %s", command, output)
+			continue
+		}
+		for i, w := range want {
+			if !strings.HasPrefix(got[i], w+" --kubeconfig /dev/null --server http://127.0.0.1:") {
+				t.Errorf("%s: printed %q, want %s and the flags that select the cluster", command, got[i], w)
+			}
+		}
+	}
+}
