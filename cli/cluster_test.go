@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
@@ -27,7 +30,9 @@ func namespace(labels map[string]string) *corev1.Namespace {
 }
 
 var (
-	optedIn = namespace(map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+	// succeededAt is when the releases succeeded.
+	succeededAt = metav1.NewTime(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	optedIn     = namespace(map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 	// ofWebhook sets the version that the webhook computes from a template with fields that the plugin does not have.
 	ofWebhook = builder.Annotation(v1alpha1.VersionKey, strings.Repeat("f", 32))
 )
@@ -60,6 +65,7 @@ func cluster(t *testing.T, namespace *corev1.Namespace, live *appsv1.Deployment,
 		}
 		r := builder.ChangeWorkload(d, release.Attempt, v1alpha1.ReleaseSuccess)
 		r.UID, r.Spec.Reversion = types.UID(r.Name), release.Version
+		r.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue, LastTransitionTime: apis.VolatileTime{Inner: succeededAt}}}
 		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)}
 		r.APIVersion, r.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkload"
 		c.add(t, r)
@@ -72,7 +78,7 @@ func (c *clients) addReplicaSets(t *testing.T, states ...*appsv1.Deployment) {
 	t.Helper()
 	for i, d := range states {
 		name := fmt.Sprint(i)
-		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Annotations: d.Annotations,
+		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Annotations: d.Annotations, CreationTimestamp: d.CreationTimestamp,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)}}}
 		d.Spec.Template.DeepCopyInto(&rs.Spec.Template)
 		rs.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = name

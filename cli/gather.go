@@ -29,10 +29,10 @@ func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) 
 	default:
 		return f, fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err)
 	}
-	if f.Missed, err = c.missed(ctx, t); err != nil {
+	if f.Releases, err = c.releasesOf(ctx, t); err != nil {
 		return f, err
 	}
-	if f.Releases, err = c.releasesOf(ctx, t); err != nil {
+	if f.Missed, err = c.missed(ctx, t, f.Releases); err != nil {
 		return f, err
 	}
 	uids := map[types.UID]bool{}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -19,8 +20,8 @@ import (
 //
 // A difference between this version and that of the annotations is not enough: the webhook and the plugin may know
 // different fields of a template. A difference from the saved template is not enough either: a new default of
-// Kubernetes is missing in it. So the workload's revisions decide.
-func (c *clients) missed(ctx context.Context, t target) (string, error) {
+// Kubernetes is missing in it. So the workload's revisions decide. releases are those of the workload.
+func (c *clients) missed(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload) (string, error) {
 	annotated, known := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	if !known {
 		return "", nil
@@ -48,18 +49,19 @@ func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	if of, err := workload.Version(w.Kind, template); err != nil || of == version {
 		return "", err
 	}
-	if inRevisions, err := c.missedInRevisions(ctx, t, w, annotated.Version, version); err != nil || !inRevisions {
+	if inRevisions, err := c.missedInRevisions(ctx, t, w, diagnosis.Input{Releases: releases}.Find(annotated), annotated.Version, version); err != nil || !inRevisions {
 		return "", err
 	}
 	return version, nil
 }
 
 // missedInRevisions reports whether the revisions of the workload prove that its template is not that of version
-// annotated, the version in its annotations. current is the version of the workload's template.
-func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, annotated, current string) (bool, error) {
+// annotated, the version in its annotations. release is the ChangeWorkload of these, or nil; current is the version of the
+// workload's template.
+func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, release *v1alpha1.ChangeWorkload, annotated, current string) (bool, error) {
 	switch w.Kind.GroupKind() {
 	case workload.Deployment.GroupKind():
-		return c.missedInReplicaSets(ctx, w, annotated, current)
+		return c.missedInReplicaSets(ctx, w, release, annotated, current)
 	case workload.StatefulSet.GroupKind(), workload.DaemonSet.GroupKind():
 		// The controller creates the ControllerRevision of a template before it writes observedGeneration.
 		observed, _, _ := unstructured.NestedInt64(t.object.Object, "status", "observedGeneration")
@@ -72,9 +74,10 @@ func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.W
 	}
 }
 
-// missedInReplicaSets reports whether a ReplicaSet of the workload has annotated as its version annotation, and a
-// template whose version is not current. The API server sets a new default in both templates.
-func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, annotated, current string) (bool, error) {
+// missedInReplicaSets reports whether a ReplicaSet of the workload has annotated as its version annotation, and was created
+// after the release had succeeded, or has a template whose version is not current. The API server sets a new default in both
+// templates, and creates no ReplicaSet. That of the release may be deleted (revisionHistoryLimit).
+func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, release *v1alpha1.ChangeWorkload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ReplicaSets of namespace %s: %w", w.Namespace, err)
@@ -83,6 +86,9 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 		rs := &list.Items[i]
 		if !metav1.IsControlledBy(rs, w) || rs.Annotations[v1alpha1.VersionKey] != annotated {
 			continue
+		}
+		if release != nil && release.SucceededBefore(rs.CreationTimestamp.Time) {
+			return true, nil
 		}
 		delete(rs.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 		if of, err := workload.Version(w.Kind, &rs.Spec.Template); err != nil || of != current {

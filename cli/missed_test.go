@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,18 +27,24 @@ func TestStatusPassesNoTemplateThatWasNotJudged(t *testing.T) {
 	missed := at(1, "busybox:1", builder.Image("busybox:2"))
 	defaulted := at(1, "busybox:1", func(d *appsv1.Deployment) { d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst })
 	computed := at(1, "busybox:1", ofWebhook)
+	at := func(d *appsv1.Deployment, sinceSuccess time.Duration) *appsv1.Deployment {
+		d = d.DeepCopy()
+		d.CreationTimestamp = metav1.NewTime(succeededAt.Add(sinceSuccess))
+		return d
+	}
 	for name, tc := range map[string]struct {
 		namespace    *corev1.Namespace
 		live, passed *appsv1.Deployment
 		replicaSets  []*appsv1.Deployment // they have the templates and annotations of these
 		want         diagnosis.State
 	}{
-		"a release that passed":                                   {optedIn, first, first, []*appsv1.Deployment{first}, diagnosis.StatePassed},
-		"a template that the webhook did not see":                 {optedIn, missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateRunning},
-		"a template that the webhook did not see, before it runs": {optedIn, missed, first, []*appsv1.Deployment{first}, diagnosis.StateRunning},
-		"a namespace that is not opted in any more":               {namespace(nil), missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateNotJudged},
-		"a version that the plugin computes otherwise":            {optedIn, computed, computed, []*appsv1.Deployment{first, computed}, diagnosis.StatePassed},
-		"a new default of Kubernetes":                             {optedIn, defaulted, first, []*appsv1.Deployment{defaulted}, diagnosis.StatePassed},
+		"a release that passed":                                    {optedIn, first, first, []*appsv1.Deployment{first}, diagnosis.StatePassed},
+		"a template that the webhook did not see":                  {optedIn, missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateRunning},
+		"a template that the webhook did not see, before it runs":  {optedIn, missed, first, []*appsv1.Deployment{first}, diagnosis.StateRunning},
+		"a template that the webhook did not see, history is gone": {optedIn, missed, first, []*appsv1.Deployment{at(missed, time.Hour)}, diagnosis.StateRunning},
+		"a namespace that is not opted in any more":                {namespace(nil), missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateNotJudged},
+		"a version that the plugin computes otherwise":             {optedIn, computed, computed, []*appsv1.Deployment{first, computed}, diagnosis.StatePassed},
+		"a new default of Kubernetes":                              {optedIn, defaulted, first, []*appsv1.Deployment{at(defaulted, -time.Minute)}, diagnosis.StatePassed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, tc.namespace, tc.live, tc.passed)
@@ -182,7 +189,7 @@ func TestATemplateOfAStatefulSetIsMissedIfTwoRevisionsHaveItsVersion(t *testing.
 					t.Fatal(err)
 				}
 			}
-			got, err := (&clients{kube: kube}).missed(t.Context(), target{object: unstructuredOf(t, set)})
+			got, err := (&clients{kube: kube}).missed(t.Context(), target{object: unstructuredOf(t, set)}, nil)
 			if err != nil || (got != "") != tc.want {
 				t.Errorf("got %q, %v, want a missed template: %t", got, err, tc.want)
 			}

@@ -48,11 +48,11 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return err
 	}
-	missed, err := c.missed(ctx, t)
+	releases, err := c.releasesOf(ctx, t)
 	if err != nil {
 		return err
 	}
-	releases, err := c.releasesOf(ctx, t)
+	missed, err := c.missed(ctx, t, releases)
 	if err != nil {
 		return err
 	}

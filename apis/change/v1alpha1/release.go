@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"math"
 	"strconv"
+	"time"
 
 	"knative.dev/pkg/apis"
 )
@@ -60,6 +61,12 @@ func (c *ChangeWorkload) CountsAsFailed() bool {
 // keeps the difference after a later scale-down to 0.
 func (c *ChangeWorkload) SucceededWithPods() bool {
 	return c.Status.Phase == ReleaseSuccess && c.Status.GetCondition(ReleaseJudged).GetReason() != ReasonNoVerdict
+}
+
+// SucceededBefore reports whether the release succeeded before a time.
+func (c *ChangeWorkload) SucceededBefore(t time.Time) bool {
+	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)
+	return c.Status.Phase == ReleaseSuccess && succeeded != nil && t.After(succeeded.LastTransitionTime.Inner.Time)
 }
 
 // IsFailedCheckReason reports whether a reason of the condition Succeeded says that a pod

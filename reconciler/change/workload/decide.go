@@ -154,11 +154,7 @@ func Decide(in Input) Decision {
 // of Kubernetes creates none.
 func (in Input) revisionAfterSuccess() bool {
 	c := in.Named
-	if c == nil || c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt || c.Status.Phase != v1alpha1.ReleaseSuccess {
-		return false
-	}
-	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)
-	return succeeded != nil && in.NewestRevision.After(succeeded.LastTransitionTime.Inner.Time)
+	return c != nil && c.Spec.WorkloadRef.UID == in.UID && c.Spec.Attempt == in.Release.Attempt && c.SucceededBefore(in.NewestRevision)
 }
 
 // ofEarlierWorkloads returns the ChangeWorkloads of earlier workloads that are not deleted yet.
