@@ -3,9 +3,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -15,11 +17,16 @@ import (
 // version is set by the linker for a release: -X main.version=v0.1.0.
 var version = ""
 
+// grace is the time in which a command ends after a signal. Reads of discovery and of stdin do not heed the context.
+const grace = 500 * time.Millisecond
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the plugin at once: reads of discovery and of stdin do not heed the context.
-	context.AfterFunc(ctx, stop)
-	code := cli.Run(ctx, version, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, func() {
+		stop() // a second signal ends the plugin at once
+		time.Sleep(grace)
+		_, _ = fmt.Fprintln(os.Stderr, "error: interrupted")
+		os.Exit(1)
+	})
+	os.Exit(cli.Run(ctx, version, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 }
