@@ -116,7 +116,11 @@ func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.Chang
 
 // writePodVerdicts writes the verdicts of pods. tree is the command that shows the pods of each batch.
 func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, batches []v1alpha1.ChangePod, v verdict, tree string) error {
-	verdicts, err := diagnosis.VerdictsOfPerson(batches, v.value, v.message, v.pods, tree)
+	names := make([]string, len(v.pods))
+	for i, pod := range v.pods {
+		names[i] = strings.TrimPrefix(pod, "pod/") // kubectl get -o name prints it
+	}
+	verdicts, err := diagnosis.VerdictsOfPerson(batches, v.value, v.message, names, tree)
 	if err != nil {
 		return err
 	}
