@@ -44,6 +44,9 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
 					return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
 				}
+				if len(change) == 0 {
+					return nil, errors.New("--patch is empty: write a merge patch of the workload, JSON or YAML")
+				}
 				return change, nil
 			})
 		},

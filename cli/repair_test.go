@@ -14,6 +14,7 @@ func TestAnotherRepairIsAllowedOnlyIfItsChangeIsValid(t *testing.T) {
 	}{
 		"--image=web=web:2":  {2, "deployment/web changed", 0},
 		"--image=typo=web:2": {0, "the pod template has no container typo", 1},
+		"--patch=null":       {0, "--patch is empty", 1},
 		"--patch={":          {0, "read --patch", 1},
 	} {
 		requests, output, code := server.run(t, "repair", "deployment/web", "--again", flag)
