@@ -46,7 +46,7 @@ KIND/NAME is the workload or its current release, or a batch (changepod/NAME), w
 --order gives the verdict of the order check instead; pods keep their own verdicts.
 It needs the roles breakwater-judge and view.`,
 		Example: "  kubectl breakwater " + v.command + " deployment/web -m 'checked the dashboards'",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(v.message) == "" {
 				return errors.New("the reason is missing: write -m REASON, so that others know why the verdict was given")

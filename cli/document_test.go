@@ -109,6 +109,9 @@ func TestAnUnknownCommandIsAnError(t *testing.T) {
 		"simulate delte pod/web-0":    `unknown command "delte"`,
 		"simulate":                    "write what to simulate: delete, evict, drain or apply",
 		"tree deployment/web again":   "accepts at most 1 arg",
+		"status":                      "write one KIND/NAME, for example deployment/web",
+		"status deployment web":       "write deployment/web, as one argument",
+		"get deployment web":          "write deployment/web, as one argument",
 		"deadletters replya report-1": `unknown command "replya"`,
 	} {
 		var out bytes.Buffer

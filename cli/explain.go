@@ -21,7 +21,7 @@ KIND is a kind of workload, changeworkload, changepod, pod, podunavailablebudget
 poddeletionflowcontrol (pdfc). A changeworkload must be the current release of its workload, and a
 changepod a batch of it.`,
 		Example: "  kubectl breakwater explain deployment/web\n  kubectl breakwater explain pod/web-0",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.clients()
 			if err != nil {

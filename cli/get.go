@@ -23,7 +23,7 @@ func (a *app) getCommand() *cobra.Command {
 		Use:     "get [KIND/NAME]",
 		Short:   "List releases with their state and pods",
 		Example: "  kubectl breakwater get -A\n  kubectl breakwater get deployment/web -o json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneArgument(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
 				return fmt.Errorf("-A lists the releases of all namespaces: leave it or %s out", args[0])

@@ -31,7 +31,7 @@ func (a *app) repairCommand() *cobra.Command {
 repair. A suspension allows one repair, unless --again is set. The repair is judged as any release.`,
 		Example: "  kubectl breakwater repair deployment/web --image app=registry.example/web:1.2.1\n" +
 			`  kubectl breakwater repair deployment/web --patch '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(images) == 0) == (patch == "") {
 				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
@@ -67,7 +67,7 @@ kubectl.kubernetes.io/restartedAt of the pod template, as kubectl rollout restar
 version of the workload: its pods replace the old ones and are judged. With the update strategy
 OnDelete they do when you delete the old ones. On a suspended workload it is the repair, for a fault
 outside of the template: a suspension allows one repair, unless --again is set.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.patchWorkload(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {
 				return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{

@@ -25,7 +25,7 @@ func (a *app) rollbackCommand() *cobra.Command {
 		Long: `Roll back to a version that succeeded, by default the newest one that is not current and has not failed
 since. It needs no manifest: the templates of successful versions are saved. A suspended workload admits it.`,
 		Example: "  kubectl breakwater rollback deployment/web\n  kubectl breakwater rollback deployment/web --to 3b41f0c2",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.clients()
 			if err != nil {

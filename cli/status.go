@@ -35,7 +35,7 @@ func (a *app) statusCommand() *cobra.Command {
 Exit code 0: it passed. 1: it is held or failed, the workload is not judged, or an error. 2: it still
 ran at --timeout, or the webhook had not seen the pod template.`,
 		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s is negative: write a duration like 10m, or 0 to print the state now", timeout)

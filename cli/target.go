@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,11 +65,24 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
+// oneArgument checks the number of arguments of a command for one object KIND/NAME. kubectl itself also accepts KIND NAME.
+func oneArgument(count cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+			return fmt.Errorf("write %s/%s, as one argument", args[0], args[1])
+		}
+		if err := count(c, args); err != nil {
+			return fmt.Errorf("%w: write one KIND/NAME, for example deployment/web", err)
+		}
+		return nil
+	}
+}
+
 // target reads the object of an argument KIND/NAME, in the selected namespace if its kind has one.
 func (c *clients) target(ctx context.Context, argument string) (target, error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return target{}, fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/%s", argument, strings.Trim(argument, "/"))
+		return target{}, fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/web", argument)
 	}
 	mapping, err := c.mapping(kind)
 	if err != nil {
@@ -112,6 +126,9 @@ func (c *clients) workloadAbove(ctx context.Context, t target) (_ target, err er
 		if t, err = c.target(ctx, strings.ToLower(owner.Kind)+"."+group+"/"+owner.Name); err != nil {
 			return target{}, err
 		}
+	}
+	if owner := metav1.GetControllerOf(t.object); owner != nil && t.object.GetKind() == "ReplicaSet" {
+		return target{}, fmt.Errorf("%s is a part of %s/%s: name that", t, kindOf(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)).Argument(), owner.Name)
 	}
 	if _, found, _ := unstructured.NestedMap(t.object.Object, "spec", "template"); !found {
 		return target{}, fmt.Errorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, Knative Service (ksvc), or a kind of ConfigMap config-workloads", t)

@@ -24,7 +24,7 @@ func (a *app) treeCommand() *cobra.Command {
 		Use:     "tree [KIND/NAME]",
 		Short:   "Draw workloads with their releases, batches and pods",
 		Example: "  kubectl breakwater tree deployment/web -w",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneArgument(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.clients()
 			if err != nil {
