@@ -92,7 +92,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		}
 		switch {
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER%s", err, f.Namespace, c.flags)
+			return c.withRole(err, f.Namespace, "judges", "breakwater-judge")
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -62,6 +63,22 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	}
 	c.dynamic, err = dynamic.NewForConfig(config)
 	return c, err
+}
+
+// withRole adds to an error about a missing right in a namespace the command that binds a role with it.
+func (c *clients) withRole(err error, namespace, binding, role string) error {
+	if !apierrors.IsForbidden(err) || namespace == "" {
+		return err
+	}
+	return fmt.Errorf("%w\na cluster admin can give you role %s: kubectl create rolebinding %s -n %s --clusterrole=%s --user=USER%s", err, role, binding, namespace, role, c.flags)
+}
+
+// listError is the error of a list of objects of a part of Breakwater.
+func listError(what, part string, err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("list the %s: %w: part %s is not installed in the cluster: select another cluster with --context, or install it (docs/install.md)", what, err, part)
+	}
+	return fmt.Errorf("list the %s: %w", what, err)
 }
 
 // flag returns a flag for a shell, after a space, and "" if it has no value.

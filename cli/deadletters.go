@@ -64,11 +64,11 @@ func (c *clients) deadLetters(ctx context.Context, namespace string) ([]diagnosi
 	}
 	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the releases: %w", err)
+		return nil, nil, listError("releases", "change", err)
 	}
 	batches, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the batches: %w", err)
+		return nil, nil, listError("batches", "change", err)
 	}
 	byName := map[string]corev1.Event{}
 	for _, e := range events.Items {

@@ -15,8 +15,9 @@ import (
 )
 
 // input gathers the releases of a workload and their batches.
-func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) {
-	f := diagnosis.Input{
+func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err error) {
+	defer func() { err = c.withRole(err, f.Namespace, "viewers", "view") }()
+	f = diagnosis.Input{
 		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
 		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
 	}
@@ -43,7 +44,7 @@ func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) 
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
 	})
 	if err != nil {
-		return f, fmt.Errorf("list the batches: %w", err)
+		return f, listError("batches", "change", err)
 	}
 	for _, b := range batches.Items {
 		if owner := metav1.GetControllerOf(&b); owner != nil && uids[owner.UID] {
@@ -59,7 +60,7 @@ func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWo
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(t.object.GetName()),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the releases: %w", err)
+		return nil, listError("releases", "change", err)
 	}
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.ChangeWorkload) bool {
 		return r.Spec.WorkloadRef.UID != t.object.GetUID()

@@ -63,7 +63,7 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 	}
 	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list the releases: %w", err)
+		return nil, c.withRole(listError("releases", "change", err), namespace, "viewers", "view")
 	}
 	return list.Items, nil
 }

@@ -89,16 +89,16 @@ func (c *clients) target(ctx context.Context, argument string) (target, error) {
 		return target{}, err
 	}
 	var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
-	notFound := missing("the cluster has no %s %q", kind, name)
+	namespace, notFound := "", missing("the cluster has no %s %q", kind, name)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		client = c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
+		namespace, client = c.namespace, c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
 		notFound = missing("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
 	}
 	o, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return target{}, notFound
 	} else if err != nil {
-		return target{}, fmt.Errorf("read %s: %w", argument, err)
+		return target{}, c.withRole(fmt.Errorf("read %s: %w", argument, err), namespace, "viewers", "view")
 	}
 	return target{mapping.Resource, o}, nil
 }
