@@ -97,7 +97,7 @@ func TestEachCertificateOfAWebhookIsTrustedBeforeItIsServed(t *testing.T) {
 				if !bytes.Equal(now.Data[certresources.CACert], written.Data[certresources.CACert]) {
 					configured, written, writtenAt = written, now, f.clock.Now()
 				}
-				step := 4 * 24 * time.Hour
+				step := 13 * 24 * time.Hour // a certificate is renewed between its 20th and 30th day
 				if f.clock.Since(writtenAt) < 2*interval {
 					step = interval / 2
 				}
