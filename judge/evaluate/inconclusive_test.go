@@ -1,8 +1,11 @@
 package evaluate
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/catalog"
@@ -21,6 +24,26 @@ func TestAnIncreaseThatIsLikelyButNotProvenIsNoPass(t *testing.T) {
 		if r.Verdict != v1alpha1.VerdictPass {
 			t.Errorf("bad requests %v: verdict %s, reason %s: %s", bad, r.Verdict, r.Reason, r.Message)
 		}
+	}
+}
+
+// With too little data, the other metric of errors would pass the release.
+func TestAnIncreaseThatIsLikelyOfAKindWithFewOldRequestsIsNoPass(t *testing.T) {
+	const length = 2 * time.Minute
+	requests, none := []float64{80, 82, 82, 82, 82, 82, 82, 82}, make([]float64, 8)
+	d := countsPerCell(requests, []float64{1, 2, 2, 1, 2, 2, 2, 2}, 59)
+	d.Name = "few-of-the-kind"
+	labeled(slices.Concat(d.New.All, d.New.Bad, d.Old.All), "http_route", "/healthz")
+	orders := countsPerCell(requests, none, 59*20).Old.All
+	labeled(orders, "http_route", "/orders")
+	d.Old.All = append(d.Old.All, orders...)
+	passes := countsPerCell(requests, none, 59)
+	at := metav1.NewTime(time.UnixMilli(int64(start * 1000)))
+	in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{MaxFalsePositiveRate: "0.1%"}), Target: v1alpha1.Target{StartTime: at},
+		Metrics: []Data{d, passes}, Now: at.Add(length), End: at.Add(length)}
+	r := Evaluate(in, nil)
+	if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInconclusive {
+		t.Errorf("verdict %s, reason %s: %s", r.Verdict, r.Reason, r.Message)
 	}
 }
 
