@@ -43,19 +43,23 @@ func TestTheFirstValueOfTheCounterOfANewPodCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Data{Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Kind: c.kind, Direction: v1alpha1.DirectionHigher}}, ReferenceBefore: c.referenceBefore}
-			bad := pod("new-1", "500", c.from, 40, 0)
-			d.New = Pair{All: []samples.Series{pod("new-1", "200", c.from, 20, 15), bad}, Bad: []samples.Series{bad}}
+			failed := pod("new-1", "500", c.from, 40, 0)
+			d.New = Pair{All: []samples.Series{pod("new-1", "200", c.from, 20, 15), failed}, Bad: []samples.Series{failed}}
 			d.Old = Pair{All: []samples.Series{pod("old-1", "200", c.oldFrom, 1000, 15), pod("old-2", "200", c.oldFrom+3, 1000, 15)}}
 			if c.kind == v1alpha1.KindCounter {
-				d.New, d.Old = Pair{All: []samples.Series{bad}}, Pair{All: []samples.Series{pod("old-1", "500", c.oldFrom, 100, 0)}}
+				d.New, d.Old = Pair{All: []samples.Series{failed}}, Pair{All: []samples.Series{pod("old-1", "500", c.oldFrom, 100, 0)}}
 			}
 			in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}
 			o := compareMetric(in, d)
 			if int64(o.newSamples) != c.all {
 				t.Errorf("the new pod has %g samples, want %d", o.newSamples, c.all)
 			}
-			if o.New.Bad != c.bad {
-				t.Errorf("the new pod has %s bad events, want %s", o.New.Bad, c.bad)
+			series := bad
+			if c.kind == v1alpha1.KindCounter {
+				series = all
+			}
+			if events, _, _ := d.read(newFrame(in, d), series); number(events.total()) != c.bad {
+				t.Errorf("the new pod has %g bad events, want %s", events.total(), c.bad)
 			}
 		})
 	}

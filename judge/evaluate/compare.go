@@ -30,9 +30,13 @@ type comparison struct {
 	ratio      float64
 	dispersion float64
 	reference  v1alpha1.Reference
+	// totals include the cells that were left out, and leftOut are those of these cells.
 	totals
-	// blocks are the counts without the cells that were left out. The other results follow from them.
+	leftOut totals
+	// blocks are the counts without the cells that were left out. The other results and the record have these numbers.
 	blocks []sequential.Block
+	// alsoBefore is true if the cells before the change are compared in addition to those at the same time.
+	alsoBefore bool
 }
 
 // totals are the counts of the new and the old pods.
@@ -101,6 +105,7 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 		}
 	}
 	c.blocks = without(blocks, leftOut)
+	c.leftOut = c.minus(totalsOfBlocks(c.blocks))
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
 	// The beginning or end of a fault is no dispersion.
@@ -124,7 +129,7 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
 	c.logE = logEForPools(pools, c.dispersion, direction, 1)
-	c.blocks = sequential.Blocks(pools, 0, 0)
+	c.blocks, c.alsoBefore = sequential.Blocks(pools, 0, 0), true
 	c.ratio = nearer(c.ratio, sequential.Ratio(c.blocks))
 	return c
 }
@@ -181,6 +186,10 @@ func totalsOfBlocks(blocks []sequential.Block) (t totals) {
 		t.oldAll += b.OldExposure
 	}
 	return t
+}
+
+func (t totals) minus(others totals) totals {
+	return totals{t.newEvents - others.newEvents, t.newAll - others.newAll, t.oldEvents - others.oldEvents, t.oldAll - others.oldAll}
 }
 
 // rates returns events per request, or per unit of exposure.

@@ -17,7 +17,7 @@ func counter(d Data, f frame) outcome {
 	o := d.outcome(c, s, f)
 	// The amount of data is the number of samples: a counter without events has data, too.
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width
-	o.New.Samples, o.Old.Samples = int64(o.newSamples), int64(o.oldSamples)
+	o.New.Samples, o.Old.Samples = int64(float64(o.New.Samples)/f.grid.Width), int64(float64(o.Old.Samples)/f.grid.Width)
 	if o.reason == v1alpha1.ReasonNoTraffic {
 		o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 	}

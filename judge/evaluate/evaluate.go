@@ -105,7 +105,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	if d.Signal != catalog.Health {
 		e.EValue, e.Threshold = number(math.Exp(math.Min(o.logE, 600))), number(threshold)
 	}
-	describeRange(in, d, &e)
+	describeRange(in, d, o.alsoBefore, &e)
 	minimum := minimumOf(d)
 	switch {
 	case o.reason == v1alpha1.ReasonPodsUnhealthy:
@@ -207,7 +207,7 @@ func minimumOf(d Data) float64 {
 	return defaultSamples
 }
 
-func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
+func describeRange(in Input, d Data, alsoBefore bool, e *v1alpha1.Evidence) {
 	at := in.Target.StartTime
 	newQuery, oldQuery := d.NewQuery, d.OldQuery
 	if len(newQuery) > maxQuery || len(oldQuery) > maxQuery {
@@ -218,6 +218,9 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	}
 	if e.Old != nil {
 		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
+		if alsoBefore {
+			e.Old.From = metav1.NewTime(at.Add(-ReferenceDuration))
+		}
 		if e.Reference != v1alpha1.ReferenceOldPods {
 			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-ReferenceDuration)), at
 		}

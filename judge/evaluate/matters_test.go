@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
@@ -84,11 +87,12 @@ func TestALatencyThatChangesInAnyDirection(t *testing.T) {
 	}
 }
 
-// A joint disturbance has far more errors than all other cells, so it must not count for the size of the change.
-func TestAJointDisturbanceDoesNotMakeASmallChangeMatter(t *testing.T) {
+// duringADisturbance returns the requests of two new and two old pods, with as many in each cell, and of these the bad ones. In
+// one cell half of the requests of both sides fail.
+func duringADisturbance(requests, newBad, oldBad float64) Data {
 	d := world{}.ratio(0)
 	pod := func(name string, from, bad float64) (all, failed samples.Series) {
-		const requests, disturbed = 10000, 105
+		const disturbed = 105
 		errors := func(at float64) float64 {
 			n := bad * (at - from) / 15
 			if at >= disturbed {
@@ -101,12 +105,44 @@ func TestAJointDisturbanceDoesNotMakeASmallChangeMatter(t *testing.T) {
 			seriesOf(map[string]string{"pod": name, "code": "500"}, from, 300, errors)
 	}
 	for _, name := range []string{"1", "2"} {
-		all, failed := pod("new-"+name, -30, 20)
+		all, failed := pod("new-"+name, -30, newBad)
 		d.New.All, d.New.Bad = append(d.New.All, all, failed), append(d.New.Bad, failed)
-		all, failed = pod("old-"+name, -600, 10)
+		all, failed = pod("old-"+name, -600, oldBad)
 		d.Old.All, d.Old.Bad = append(d.Old.All, all, failed), append(d.Old.Bad, failed)
 	}
-	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
+	return d
+}
+
+// A joint disturbance has far more errors than all other cells, so it must not count for the size of the change.
+func TestAJointDisturbanceDoesNotMakeASmallChangeMatter(t *testing.T) {
+	if r := looks(duringADisturbance(10000, 20, 10), 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
 		t.Errorf("0.2 %% instead of 0.1 %%: %s (%s), want a pass", r.Verdict, r.Message)
+	}
+}
+
+func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
+	type numbers struct {
+		NewValue, OldValue, OldBad string
+		NewSamples, OldSamples     int64
+		OldFrom                    time.Time
+		Message                    string
+	}
+	const length = 5 * time.Minute
+	at := time.UnixMilli(int64(start * 1000)).UTC()
+	for name, c := range map[string]struct {
+		data Data
+		want numbers
+	}{
+		"without the cell of a disturbance": {duringADisturbance(10000, 70, 10), numbers{"0.007", "0.001", "380", 380000, 380000, at,
+			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 events of new pods and 10000 of old pods"}},
+		"few requests, so also those from before": {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods"}},
+	} {
+		in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
+			Metrics: []Data{c.data}, Now: at.Add(length), End: at.Add(length)}
+		e := Evaluate(in, nil).Metrics[0]
+		got := numbers{e.New.Value, e.Old.Value, e.Old.Bad, e.New.Samples, e.Old.Samples, e.Old.From.UTC(), e.Message}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type outcome struct {
 	// confidenceInterval returns the confidence interval of the change. Its computation takes longer than
 	// that of the e-value.
 	confidenceInterval func(alpha float64) *v1alpha1.ConfidenceInterval
+	// alsoBefore is true if the old pods are compared at the same time and before the change.
+	alsoBefore bool
 	// noPass is why the metric cannot pass.
 	noPass string
 	// reason is why there is no comparison, if there is none.
@@ -178,12 +180,17 @@ func (d Data) renamed(newEvents, oldEvents counts) bool {
 // outcome turns a comparison of counts into evidence.
 func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
-	value, oldValue := c.rates()
+	compared := totalsOfBlocks(c.blocks)
+	value, oldValue := compared.rates()
 	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
 	o.Reference = c.reference
 	o.Dispersion = number(c.dispersion)
-	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
-	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}
+	o.New = &v1alpha1.Side{Value: number(value), Bad: number(compared.newEvents), Samples: int64(math.Round(compared.newAll)), Pods: s.newAll.pods()}
+	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(compared.oldEvents), Samples: int64(math.Round(compared.oldAll)), Pods: s.oldAll.pods()}
+	o.alsoBefore = c.alsoBefore
+	if l := c.leftOut; math.Round(l.newEvents+l.oldEvents) > 0 {
+		o.Message = fmt.Sprintf("without disturbances with %.0f events of new pods and %.0f of old pods", l.newEvents, l.oldEvents)
+	}
 	o.confidenceInterval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
 		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
