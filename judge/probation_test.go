@@ -87,9 +87,10 @@ func killed(pod string, at, to time.Duration) samples.Series {
 }
 
 // lookDuringProbation looks at a release after 10, 30 and 60 minutes, the end of its probation.
-func lookDuringProbation(t *testing.T, series []samples.Series) v1alpha1.Record {
+func lookDuringProbation(t *testing.T, series []samples.Series, metrics ...v1alpha1.Metric) v1alpha1.Record {
 	t.Helper()
 	l := ProbationLook{
+		Check:   v1alpha1.MetricCheckSpec{Metrics: metrics},
 		Target:  v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 		Success: at.Add(succeeded), End: at.Add(succeeded + time.Hour),
 	}
@@ -244,5 +245,28 @@ func TestProbationComparesNoLatencyAndNoMemory(t *testing.T) {
 	}
 	if r := lookDuringProbation(t, series); r.Verdict != v1alpha1.VerdictPass || len(r.Metrics) != 1 {
 		t.Errorf("verdict %s (%s), %d metrics", r.Verdict, r.Message, len(r.Metrics))
+	}
+}
+
+func TestMoreBadEventsThatCallersCauseThanBeforeAreNoFail(t *testing.T) {
+	const before, end = -2 * time.Hour, succeeded + time.Hour
+	replies := func(pod string, from, to time.Duration, wrong float64) []samples.Series {
+		const name = "app_replies_total"
+		return []samples.Series{
+			counts(name, pod, map[string]string{"code": "200", "http_route": "/orders"}, from, to, func(time.Duration) float64 { return 300 - wrong }),
+			counts(name, pod, map[string]string{"code": "404"}, from, to, func(time.Duration) float64 { return wrong }),
+		}
+	}
+	series := slices.Concat(traffic("old-1", before, 0, 0, 0), replies("old-1", before, 0, 9), traffic("new-1", 0, end, 0, end), replies("new-1", 0, end, 36))
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
+	for causedByCallers, want := range map[bool]v1alpha1.Verdict{false: v1alpha1.VerdictFail, true: v1alpha1.VerdictPass} {
+		wrong := v1alpha1.Metric{Name: "wrong-requests", Kind: v1alpha1.KindRatio, Query: `app_replies_total{{{pods}}}`, Bad: `app_replies_total{code=~"4..",{{pods}}}`,
+			SmallestChange: &v1alpha1.Change{Relative: "100%", Absolute: "0.05"}, CausedByCallers: causedByCallers}
+		if r := Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{wrong}}, target); r.Verdict != want {
+			t.Errorf("caused by callers: %t: %s (%s), want %s", causedByCallers, r.Verdict, r.Message, want)
+		}
+		if r := lookDuringProbation(t, series, wrong); r.Verdict != want {
+			t.Errorf("caused by callers: %t, after the success: %s (%s), want %s", causedByCallers, r.Verdict, r.Message, want)
+		}
 	}
 }

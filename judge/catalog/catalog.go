@@ -47,9 +47,6 @@ type Metric struct {
 	Sustained bool
 	// PerRequest reports whether the value depends on the number of requests.
 	PerRequest bool
-	// CausedByCallers reports whether the callers cause the bad events, for example with wrong
-	// requests.
-	CausedByCallers bool
 }
 
 // Found is the name of existing series, and the values of their labels.

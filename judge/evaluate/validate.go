@@ -75,6 +75,9 @@ func validateMetric(m v1alpha1.Metric) error {
 	if (m.Kind == v1alpha1.KindRatio) != (m.Bad != "") {
 		return fmt.Errorf(".bad is required for kind Ratio and allowed only there")
 	}
+	if m.CausedByCallers && m.Kind != v1alpha1.KindRatio {
+		return fmt.Errorf(".causedByCallers is allowed only for kind Ratio")
+	}
 	if !strings.Contains(m.Query, "{{pods}}") || m.Bad != "" && !strings.Contains(m.Bad, "{{pods}}") {
 		return fmt.Errorf(".query and .bad must contain {{pods}} between the braces of their selectors")
 	}

@@ -26,3 +26,15 @@ func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyABadEventOfARatioIsCausedByCallers(t *testing.T) {
+	for kind, want := range map[v1alpha1.MetricKind]bool{v1alpha1.KindRatio: true, v1alpha1.KindCounter: false} {
+		m := v1alpha1.Metric{Name: "wrong-requests", Kind: kind, Query: `app_replies_total{{{pods}}}`, CausedByCallers: true}
+		if want {
+			m.Bad = `app_replies_total{code=~"4..",{{pods}}}`
+		}
+		if err := Validate(Defaulted(v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{m}})); (err == nil) != want {
+			t.Errorf("%s: %v, want accepted: %t", kind, err, want)
+		}
+	}
+}

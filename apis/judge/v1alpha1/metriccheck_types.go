@@ -122,6 +122,7 @@ const (
 // Metric is one comparison of new with old pods.
 //
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'Ratio') == has(self.bad)",message="bad is required for kind Ratio and allowed only there",fieldPath=".bad"
+// +kubebuilder:validation:XValidation:rule="!has(self.causedByCallers) || !self.causedByCallers || self.kind == 'Ratio'",message="causedByCallers is allowed only for kind Ratio",fieldPath=".causedByCallers"
 // +kubebuilder:validation:XValidation:rule="self.query.contains('{{pods}}')",message="query must contain {{pods}} between the braces of its selectors",fieldPath=".query"
 // +kubebuilder:validation:XValidation:rule="!has(self.bad) || self.bad.contains('{{pods}}')",message="bad must contain {{pods}} between the braces of its selectors",fieldPath=".bad"
 type Metric struct {
@@ -147,6 +148,13 @@ type Metric struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Bad string `json:"bad,omitempty"`
+	// CausedByCallers says that the callers cause the bad events of a Ratio, for example with
+	// requests that are answered with 4xx. The bad events are then not compared after the success
+	// of a release (probation). Those of a kind of request that follows from the answer, for
+	// example without a route, are compared only with old pods at the same time: callers may
+	// send more of them than before the release.
+	// +optional
+	CausedByCallers bool `json:"causedByCallers,omitempty"`
 	// Direction is the direction that is bad: Higher, Lower or Either.
 	// +optional
 	// +kubebuilder:default=Higher
