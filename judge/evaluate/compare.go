@@ -80,6 +80,9 @@ const (
 	// sparse is the number of old requests at the same time below which the old requests
 	// before the change are compared, too: chance is then larger than any drift.
 	sparse = 300
+	// longestDisturbance is how long, in seconds, all requests of the new pods alone may fail by a disturbance. A
+	// tenth of a longer analysis is a disturbance, too.
+	longestDisturbance = 60
 	// minEach is the e-value that each of two references must have, if both are used together.
 	minEach = 3
 )
@@ -98,12 +101,13 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	c := comparison{reference: v1alpha1.ReferenceOldPods, totals: totalsOfBlocks(blocks)}
 	// A disturbance of new and old pods together has a cause outside of the release, so its cells are
 	// left out. Only a comparison at the same time can recognize it.
-	leftOut, faulty := sequential.JointDisturbances(blocks)
-	for _, side := range [][2]counts{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
-		for cell := range disturbances(side[0], side[1], 0, f.last) {
-			leftOut[cell] = true
-		}
+	longest := math.Inf(1)
+	if proportion {
+		longest = math.Max(longestDisturbance/f.grid.Width, float64(f.last+1)/10)
 	}
+	leftOut, faulty := sequential.JointDisturbances(blocks, longest)
+	maps.Copy(leftOut, disturbances(s.newEvents, s.newAll, 0, f.last, longest))
+	maps.Copy(leftOut, disturbances(s.oldEvents, s.oldAll, 0, f.last, math.Inf(1)))
 	c.blocks = without(blocks, leftOut)
 	c.leftOut = c.minus(totalsOfBlocks(c.blocks))
 	c.ratio = sequential.Ratio(c.blocks)
@@ -210,19 +214,19 @@ func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, histo
 
 // calm returns the counts from first to last without the cells of disturbances.
 func calm(events, all counts, first, last int) (calmEvents, calmAll counts) {
-	without := disturbances(events, all, first, last)
+	without := disturbances(events, all, first, last, math.Inf(1))
 	return events.within(first, last, nil).except(without), all.within(first, last, nil).except(without)
 }
 
-// disturbances returns the cells from first to last in which the pods were disturbed.
-func disturbances(events, all counts, first, last int) map[int]bool {
+// disturbances returns the cells from first to last in which the pods were disturbed, for at most longest whole cells.
+func disturbances(events, all counts, first, last int, longest float64) map[int]bool {
 	cells := make([]sequential.Count, max(0, last-first+1))
 	sumEvents, sumAll := events.sums(), all.sums()
 	for i := range cells {
 		cells[i] = sequential.Count{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
 	}
 	out := map[int]bool{}
-	for i := range sequential.Disturbances(cells) {
+	for i := range sequential.Disturbances(cells, longest) {
 		out[first+i] = true
 	}
 	return out

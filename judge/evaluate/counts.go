@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"maps"
+	"math"
 	"sort"
 
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -240,7 +241,7 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Co
 	}
 	leftOut := map[int]bool{}
 	if calm {
-		leftOut, _ = sequential.JointDisturbances(sums)
+		leftOut, _ = sequential.JointDisturbances(sums, math.Inf(1))
 	}
 	var out [][]sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {

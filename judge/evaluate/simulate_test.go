@@ -269,6 +269,26 @@ func (w world) counter(look time.Duration) Data {
 	return d
 }
 
+// every returns the data with every nth sample of each pod: that of a longer scrape interval. Pods are scraped at
+// different times.
+func (d Data) every(n int) Data {
+	for _, side := range []*Pair{&d.New, &d.Old} {
+		for _, series := range [][]samples.Series{side.All, side.Bad} {
+			for i := range series {
+				var points []samples.Point
+				pod := series[i].Labels["pod"]
+				for _, p := range series[i].Points {
+					if (int(p.T/15)+int(pod[len(pod)-1]))%n == 0 {
+						points = append(points, p)
+					}
+				}
+				series[i].Points = points
+			}
+		}
+	}
+	return d
+}
+
 // looks evaluates a release look by look, and returns the verdict and the number
 // of looks.
 func looks(d Data, look time.Duration, rate string) v1alpha1.Record {

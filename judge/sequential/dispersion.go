@@ -79,8 +79,9 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 // not exist all the time, and returned as onlyNew. Given the sum, which is fixed in the test, independent
 // events are rarely divided like this. Events of both sides are compared only with intervals that have
 // some: events in bursts are no disturbance if there are many bursts. A fault that begins late may have no
-// events before, so events of the new pods are compared with all intervals if they last.
-func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
+// events before, so events of the new pods are compared with all intervals if they last. A disturbance of the
+// new pods alone is at most longest whole intervals long: the sum of its shares of events.
+func JointDisturbances(blocks []Block, longest float64) (joint, onlyNew map[int]bool) {
 	cells := map[int]Block{}
 	for _, b := range blocks {
 		if b.NewExposure > 0 && b.OldExposure > 0 {
@@ -109,7 +110,12 @@ func JointDisturbances(blocks []Block) (joint, onlyNew map[int]bool) {
 	if !lasts(onlyNew, cells) {
 		onlyNew = above(limit, true)
 	}
-	if len(onlyNew) <= exceptional(len(cells)) {
+	length := 0.0
+	for cell := range onlyNew {
+		c := cells[cell]
+		length += math.Min(1, c.New/c.NewExposure-c.Old/c.OldExposure)
+	}
+	if len(onlyNew) <= exceptional(len(cells)) && length <= longest {
 		maps.Copy(joint, onlyNew)
 		clear(onlyNew)
 	}
@@ -148,8 +154,9 @@ const disturbanceFactor = 5
 func exceptional(all int) int { return max(2, all/10) }
 
 // Disturbances returns the cells that have far more events than the other cells of the same pods:
-// each is a disturbance of seconds. If there are more such cells than exceptional, none is returned.
-func Disturbances(cells []Count) map[int]bool {
+// each is a disturbance of seconds. If there are more such cells than exceptional, or more than longest whole cells
+// by their shares of events, none is returned.
+func Disturbances(cells []Count, longest float64) map[int]bool {
 	var shares []float64
 	exposure := 0.0
 	for _, c := range cells {
@@ -163,13 +170,14 @@ func Disturbances(cells []Count) map[int]bool {
 		return out
 	}
 	sort.Float64s(shares)
-	median := shares[len(shares)/2]
+	median, length := shares[len(shares)/2], 0.0
 	for i, c := range cells {
 		if c.Events > DisturbanceEvents+disturbanceFactor*median*c.Exposure {
 			out[i] = true
+			length += math.Min(1, c.Events/c.Exposure-median)
 		}
 	}
-	if len(out) > exceptional(len(shares)) {
+	if len(out) > exceptional(len(shares)) || length > longest {
 		return map[int]bool{}
 	}
 	return out

@@ -2,6 +2,7 @@ package sequential
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestADisturbanceIsAnIntervalFarAboveTheOthers(t *testing.T) {
 		"too few intervals to know others": {cellsOf(0, 70, 0, 0), nil},
 		"intervals without requests":       {append(cellsOf(0, 70, 0, 0), Count{}, Count{}), nil},
 	} {
-		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Disturbances(c.cells)))); diff != "" {
+		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Disturbances(c.cells, math.Inf(1))))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -61,7 +62,7 @@ func TestADisturbanceOfBothSidesIsJoint(t *testing.T) {
 		for i := range blocks {
 			blocks[i].NewExposure, blocks[i].OldExposure, blocks[i].Cell = 2000, 3000, i
 		}
-		joint, onlyNew := JointDisturbances(blocks)
+		joint, onlyNew := JointDisturbances(blocks, math.Inf(1))
 		if diff := cmp.Diff([][]int{c.joint, c.onlyNew}, [][]int{slices.Sorted(maps.Keys(joint)), slices.Sorted(maps.Keys(onlyNew))}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -92,6 +93,33 @@ func TestOneDisturbanceIsNoEvidence(t *testing.T) {
 		pools := []Pool{{New: cellsOf(c.events...), Old: Count{Exposure: 800}}}
 		if got := PoolsHigher(pools, 1, c.span); got >= threshold != c.fails {
 			t.Errorf("%s: against another time: logarithm of the e-value %.1f, want a fail: %t", name, got, c.fails)
+		}
+	}
+}
+
+func TestADisturbanceOfNewPodsIsAtMostAsLongAsTheLongest(t *testing.T) {
+	for name, c := range map[string]struct {
+		// each is the number of 2000 requests of the new pods that fail in the last two of five intervals.
+		each    float64
+		longest float64
+		joint   []int
+		onlyNew []int
+	}{
+		"two halves and a little more": {1020, 1, nil, []int{3, 4}},
+		"less than two halves":         {980, 1, []int{3, 4}, nil},
+		"two intervals may be whole":   {2000, 4, []int{3, 4}, nil},
+	} {
+		var blocks []Block
+		var cells []Count
+		for i, failed := range []float64{0, 0, 0, c.each, c.each} {
+			blocks = append(blocks, Block{New: failed, NewExposure: 2000, OldExposure: 3000, Cell: i})
+			cells = append(cells, Count{Events: failed, Exposure: 2000})
+		}
+		joint, onlyNew := JointDisturbances(blocks, c.longest)
+		want := [][]int{c.joint, c.onlyNew, c.joint}
+		got := [][]int{slices.Sorted(maps.Keys(joint)), slices.Sorted(maps.Keys(onlyNew)), slices.Sorted(maps.Keys(Disturbances(cells, c.longest)))}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
