@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -26,29 +25,5 @@ func TestNoWebhookLimitsItsRequestsToTheAPIServer(t *testing.T) {
 		if qps, burst := got["KUBE_API_QPS"], got["KUBE_API_BURST"]; qps < 5000 || burst < qps {
 			t.Errorf("%s: %d requests per second and a burst of %d, want at least 5000", file, qps, burst)
 		}
-	}
-}
-
-// The API server tests the selectors of each policy at each write in the cluster, also of other
-// kinds, but those of a binding only if the rules of its policy match.
-func TestPoliciesSelectInTheirBindings(t *testing.T) {
-	files, err := filepath.Glob("../../config/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var policies int
-	for _, file := range files {
-		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
-			if p.Kind != "ValidatingAdmissionPolicy" {
-				continue
-			}
-			policies++
-			if c := p.Spec.MatchConstraints; c.NamespaceSelector != nil || c.ObjectSelector != nil {
-				t.Errorf("%s: policy %s has a selector: move it to spec.matchResources of its binding", file, p.Name)
-			}
-		}
-	}
-	if policies < 30 {
-		t.Errorf("%d policies were read", policies)
 	}
 }
