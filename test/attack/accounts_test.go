@@ -3,14 +3,18 @@
 package attack
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // An attacker who takes over openapi can request rollbacks, and cannot change or suspend a workload.
 func TestTheServiceAccountOfOpenapiWritesNeitherSpecNorFinalizersNorOwners(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
 	for patch, want := range map[string]string{
@@ -28,6 +32,7 @@ func TestTheServiceAccountOfOpenapiWritesNeitherSpecNorFinalizersNorOwners(t *te
 // of a release nor the facts of another function. Exception: for a batch, functions submit and
 // verdict may write some of each other's facts.
 func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, facts, "apply", "-n", f.namespace, "-f", "-")
 	const verdicts = `{"status":{"verdicts":[{"stage":"PRE","verdict":"pass","nodeId":"n","time":"2026-01-01T00:00:00.000000Z"}]}}`
@@ -73,27 +78,52 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 }
 
 // facts are a release and a batch.
-const facts = `{apiVersion: v1, kind: List, items: [
- {apiVersion: app.ops.cloud.alipay.com/v1alpha1, kind: ChangeWorkload, metadata: {name: web}, spec: {changeWorkloadId: a, serviceName: web, reversion: a,
-  countThreshold: 1, waitTimeThreshold: 1, createTime: a, createTimeUnix: 1, appName: web, attempt: 1, orderId: o,
-  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web, uid: u}}},
- {apiVersion: app.ops.cloud.alipay.com/v1alpha1, kind: ChangePod, metadata: {name: web}, spec: {changeWorkloadId: a, createTime: a, createTimeUnix: 1, batchNo: 1,
-  podInfos: [{pod: a}]}}]}`
+const facts = `
+{apiVersion: app.ops.cloud.alipay.com/v1alpha1, kind: ChangeWorkload, metadata: {name: web}, spec: {changeWorkloadId: a, serviceName: web, reversion: a,
+ countThreshold: 1, waitTimeThreshold: 1, createTime: a, createTimeUnix: 1, appName: web, attempt: 1, orderId: o,
+ workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web, uid: u}}}
+---
+{apiVersion: app.ops.cloud.alipay.com/v1alpha1, kind: ChangePod, metadata: {name: web}, spec: {changeWorkloadId: a, createTime: a, createTimeUnix: 1, batchNo: 1,
+ podInfos: [{pod: a}]}}`
 
 // rollouts is a kind of ConfigMap config-workloads, with the rights of the controller.
-const rollouts = `{apiVersion: v1, kind: List, items: [
- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: rollouts.argoproj.io}, spec: {group: argoproj.io, scope: Namespaced,
-  names: {kind: Rollout, plural: rollouts, singular: rollout, listKind: RolloutList}, versions: [{name: v1alpha1, served: true, storage: true,
-   schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}},
- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: attack-rollouts, labels: {breakwater.dev/controller: "true"}},
-  rules: [{apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, list, watch, patch, delete]}]}]}`
+const rollouts = `
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: rollouts.argoproj.io}, spec: {group: argoproj.io, scope: Namespaced,
+ names: {kind: Rollout, plural: rollouts, singular: rollout, listKind: RolloutList}, versions: [{name: v1alpha1, served: true, storage: true,
+  schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: attack-rollouts, labels: {breakwater.dev/controller: "true"}},
+ rules: [{apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, list, watch, patch, delete]}]}`
+
+// installRollouts installs this kind.
+var installRollouts = sync.OnceValue(func() error {
+	for _, command := range []struct {
+		manifest string
+		args     []string
+	}{
+		{rollouts, []string{"apply", "-f", "-"}},
+		{"", []string{"wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io"}},
+	} {
+		if _, err := (runner.Kubectl{}).Output(context.Background(), command.manifest, command.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func useRollouts(t *testing.T) {
+	t.Helper()
+	if err := installRollouts(); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // An attacker who takes over the controller is restricted for other kinds of workloads, too.
 func TestTheServiceAccountOfTheControllerWritesOnlyHoldAndTemplateOfOtherKinds(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
-	kubectl(t, rollouts, "apply", "-f", "-")
-	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	useRollouts(t)
 	for _, namespace := range []string{f.namespace, elsewhere} {
 		kubectl(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {replicas: 1,
  template: {spec: {containers: [{name: app, image: busybox}]}}}}`, "apply", "-n", namespace, "-f", "-")

@@ -40,6 +40,7 @@ var everything = []admissionregistrationv1.RuleWithOperations{{
 // An attacker who takes over a webhook cannot send requests of the cluster to another server, nor
 // requests that the webhook does not decide to it.
 func TestTheServiceAccountsOfWebhooksWriteOnlyCABundlesAndPaths(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ account, resource, name, webhook string }{
 		{"webhook", mutating, admission.Configuration, "mdeployment.kb.io"},
 		{"webhook", validating, admission.Configuration, "vdeployment.kb.io"},
@@ -203,6 +204,7 @@ func expectGenerated(t *testing.T, want, resource string, meta metav1.ObjectMeta
 // The protection webhook registers the webhooks of deletion flow control. An attacker cannot
 // register others.
 func TestTheServiceAccountOfProtectionRegistersOnlyDeletionFlow(t *testing.T) {
+	t.Parallel()
 	for what, tc := range map[string]struct {
 		want   string
 		change func(w *admissionregistrationv1.ValidatingWebhook)

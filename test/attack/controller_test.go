@@ -11,16 +11,22 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// controllerWorkloads are a StatefulSet whose pod is Pending, a Deployment and a DaemonSet.
-const controllerWorkloads = `{apiVersion: v1, kind: List, items: [
- {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set}, spec: {replicas: 1, serviceName: set, selector: {matchLabels: {app: set}},
-  template: {metadata: {labels: {app: set}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
- {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: daemon}, spec: {selector: {matchLabels: {app: daemon}},
-  template: {metadata: {labels: {app: daemon}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
- {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
-  template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
- {apiVersion: v1, kind: Pod, metadata: {name: bare}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}},
- {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: other}, revision: 1, data: {spec: {template: {}}}}]}`
+// controllerWorkloads are a StatefulSet whose pod is Pending, a Deployment and a DaemonSet. They are no
+// List: to validate one, kubectl reads the OpenAPI document of all kinds, which the API server writes
+// again after each change of a CRD.
+const controllerWorkloads = `
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set}, spec: {replicas: 1, serviceName: set, selector: {matchLabels: {app: set}},
+ template: {metadata: {labels: {app: set}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}}
+---
+{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: daemon}, spec: {selector: {matchLabels: {app: daemon}},
+ template: {metadata: {labels: {app: daemon}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
+ template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: bare}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}
+---
+{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: other}, revision: 1, data: {spec: {template: {}}}}`
 
 // saved is a template that the controller saved.
 const saved = `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: saved, labels: {app.ops.cloud.alipay.com/history-of: a}}, revision: 1, data: {spec: {template: {}}}}`
@@ -28,6 +34,7 @@ const saved = `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: 
 // An attacker who takes over the controller can do only what the controller does. All tests of
 // test/change show that it has the rights that it needs: they run it with its ServiceAccount.
 func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
 	for _, namespace := range []string{f.namespace, elsewhere} {

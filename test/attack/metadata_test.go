@@ -13,6 +13,7 @@ import (
 // An attacker who takes over openapi or the controller cannot change the metadata by which
 // other software, such as OpenKruise or a GitOps tool, treats a workload.
 func TestTheServiceAccountOfOpenapiWritesOnlyRollbackRequests(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, marked, "apply", "-n", f.namespace, "-f", "-")
 	const only = "only the annotation altershield.defense.antgroup.com/rollback-request"
@@ -35,10 +36,10 @@ const marked = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: marked,
  selector: {matchLabels: {app: marked}}, template: {metadata: {labels: {app: marked}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}}`
 
 func TestTheServiceAccountOfTheControllerKeepsTheMetadataOfOthers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
-	kubectl(t, rollouts, "apply", "-f", "-")
-	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	useRollouts(t)
 	for _, namespace := range []string{f.namespace, elsewhere} {
 		kubectl(t, marked, "apply", "-n", namespace, "-f", "-")
 		kubectl(t, strings.Replace(marked, "apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout", 1), "apply", "-n", namespace, "-f", "-")
@@ -75,6 +76,7 @@ func TestTheServiceAccountOfTheControllerKeepsTheMetadataOfOthers(t *testing.T) 
 // An attacker who takes over init-action-server cannot create a ConfigMap that another component
 // of the system namespace reads.
 func TestTheServiceAccountOfInitActionServerCreatesOnlyConfigMapsOfTheBreaker(t *testing.T) {
+	t.Parallel()
 	const user = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":init-action-server"
 	for name, want := range map[string]string{
 		"podpermission-breaker-3":       "",

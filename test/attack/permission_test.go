@@ -17,6 +17,7 @@ import (
 // An attacker who takes over a process of part permission can change neither the image nor the
 // address of a pod. All other tests show that the processes can write what they need.
 func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}, finalizers: [a.example/b]},
  spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`, "apply", "-n", f.namespace, "-f", "-")
@@ -74,6 +75,7 @@ const jobOwner = `{"apiVersion":"batch/v1","kind":"Job","name":"a","uid":"u"}`
 // A user who may write pods cannot remove a pod before its permissions are revoked. Otherwise
 // the next pod with its address would have them.
 func TestTheFinalizerOfAPodIsRemovedOnlyByBreakwater(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, finalizers: [stke.io/podpermission-protection, a.example/b]},
  spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`, "apply", "-n", f.namespace, "-f", "-")

@@ -4,12 +4,14 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	admission "github.com/breakwater-dev/breakwater/admission/change"
@@ -24,6 +26,7 @@ const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec
 // A saved template counts as a version that succeeded. So a planted one would be admitted
 // although the workload is suspended.
 func TestASavedTemplateCannotBePlanted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	const only = "only Breakwater writes ControllerRevisions"
 	planted := `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: NAME, labels: {LABEL: u}}, revision: 1, data: {spec: {template: {}}}}`
@@ -49,6 +52,7 @@ func TestASavedTemplateCannotBePlanted(t *testing.T) {
 // Pods of an edited ReplicaSet would run an unjudged template, even while the Deployment is
 // suspended.
 func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
 	for _, namespace := range []string{f.namespace, elsewhere} {
@@ -76,6 +80,7 @@ func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
 
 // A Deployment adopts each ReplicaSet that matches its selector, also while it is suspended.
 func TestAReplicaSetCannotBePlanted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
 	kubectl(t, web, "apply", "-n", f.namespace, "-f", "-")
@@ -129,10 +134,10 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 // The pods of a ReplicaSet are judged for the release in its annotations. If an old ReplicaSet had the
 // release of a new template, its pods would be judged instead of those of the new one.
 func TestTheReleaseOfAReplicaSetCannotBeChanged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
-	kubectl(t, rollouts, "apply", "-f", "-")
-	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	useRollouts(t)
 	kubectl(t, strings.Replace(marked, "apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout", 1), "apply", "-n", f.namespace, "-f", "-")
 	rollout := kubectl(t, "", "get", "-n", f.namespace, "rollouts.argoproj.io", "marked", "-o", "jsonpath={.metadata.uid}")
 	kubectl(t, strings.NewReplacer("VERSION", "argoproj.io/v1alpha1", "KIND", "Rollout", "name: web, uid: u", "name: marked, uid: "+rollout).Replace(planted),
@@ -251,10 +256,16 @@ func (f fixture) judgeRollouts(t *testing.T) {
 		return exec.CommandContext(ctx, "kubectl", "patch", "configmap", "config-workloads", "-n", v1alpha1.SystemNamespace, "--type", "merge",
 			"-p", `{"data":{"kinds":`+kinds+`}}`).Run()
 	}
-	kubectl(t, rollouts, "apply", "-f", "-")
-	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	useRollouts(t)
+	configs := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	t.Cleanup(func() {
-		if err := configure(context.Background(), "null"); err != nil {
+		err := configure(context.Background(), "null")
+		// The next tests have a kind without webhooks.
+		err = errors.Join(err, wait.PollUntilContextTimeout(context.Background(), 250*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			generated, err := configs.Get(ctx, admission.Generated, metav1.GetOptions{})
+			return err == nil && len(generated.Webhooks) == 0, err
+		}))
+		if err != nil {
 			t.Error(err)
 		}
 	})
@@ -286,6 +297,7 @@ func awaitDenial(t *testing.T, want string, args ...string) {
 
 // The change is not denied, because some controllers update pods in place.
 func TestAnImageThatIsChangedInAPodIsReported(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`,
 		"apply", "-n", f.namespace, "-f", "-")
@@ -297,6 +309,7 @@ func TestAnImageThatIsChangedInAPodIsReported(t *testing.T) {
 
 // The record of a rollback names who requested it.
 func TestARollbackRequestNamesOnlyItsUser(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, web, "apply", "-n", f.namespace, "-f", "-")
 	const other = "must begin with"
@@ -319,6 +332,7 @@ func TestARollbackRequestNamesOnlyItsUser(t *testing.T) {
 
 // A release that is a rollback by Breakwater is not judged by metrics.
 func TestTheRecordOfARollbackIsWrittenOnlyByTheController(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	const record = "altershield.defense.antgroup.com/rollback"
 	write := func(by, manifest, want string, args ...string) {
@@ -357,6 +371,7 @@ func (f fixture) knativeEditor(t *testing.T, user string) {
 // The Deployment of a Knative Service is not judged beside its Service. A user who plants a Revision
 // as the owner of another Deployment would leave the guard.
 func TestADeploymentOfAKnativeServiceCannotBePlanted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
 	f.knativeEditor(t, "editor")

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,9 +134,20 @@ func impersonated(t *testing.T, by string) *rest.Config {
 	return config
 }
 
+// withTokens has the results of withToken by ServiceAccount; a token lasts an hour.
+var withTokens = struct {
+	sync.Mutex
+	of map[string]*rest.Config
+}{of: map[string]*rest.Config{}}
+
 // withToken returns a configuration with a token of a ServiceAccount, and no other credential.
 func withToken(t *testing.T, account string) *rest.Config {
 	t.Helper()
+	withTokens.Lock()
+	defer withTokens.Unlock()
+	if config, known := withTokens.of[account]; known {
+		return config
+	}
 	kube, err := kubernetes.NewForConfig(admin(t))
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +158,7 @@ func withToken(t *testing.T, account string) *rest.Config {
 	}
 	config := rest.AnonymousClientConfig(admin(t))
 	config.BearerToken = token.Status.Token
+	withTokens.of[account] = config
 	return config
 }
 
