@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/apis"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -394,7 +395,8 @@ func serverUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	e.setServer(t, map[string]string{"breaker-pause": "2s"})
+	e.setConfigMap(t, system, altershield.ConfigMapName, map[string]string{"breaker-pause": "2s"})
+	observe(t, 2*time.Second) // it takes effect within 2 s
 	restore := e.scaleToZero(t, serverdouble.Namespace, "altershield")
 	n.release(t, "web", "v2")
 	await(t, rolloutTimeout, "the release reports that the server is unreachable", func(ctx context.Context) error {

@@ -5,8 +5,6 @@ package load
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,20 +20,6 @@ import (
 
 // timeout bounds the time until a state is reached, whatever the size and the machine.
 const timeout = 90 * time.Minute
-
-// size returns a size of the run: the environment variable, or the default.
-func size(t testing.TB, variable string, fallback int) int {
-	t.Helper()
-	value, ok := os.LookupEnv(variable)
-	if !ok {
-		return fallback
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q: write a number from 1", variable, value)
-	}
-	return n
-}
 
 // podsOfANode is the capacity of a simulated node. There are 10: with the default of 110
 // pods the last pods of a soak would stay Pending.

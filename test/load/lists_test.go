@@ -19,6 +19,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // BenchmarkChangePodsOfALargeRelease measures the lists of the callback for one release of
@@ -27,7 +28,7 @@ import (
 // is as new as etcd.
 func BenchmarkChangePodsOfALargeRelease(b *testing.B) {
 	f := newFixture(b)
-	f.create(b, builder.Deployment("web", int32(size(b, "LOAD_LARGE", 100)), builder.Simulated))
+	f.create(b, builder.Deployment("web", int32(controlplane.Size(b, "LOAD_LARGE", 100)), builder.Simulated))
 	release := f.awaitReleases(b, 1)[0]
 	api := f.Breakwater.AppV1alpha1().ChangePods(f.namespace)
 	all, err := api.List(b.Context(), metav1.ListOptions{})

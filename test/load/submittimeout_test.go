@@ -101,8 +101,7 @@ func brokerFault(fault int32) func(fixture, *testing.T) {
 func (f fixture) openBreaker(t *testing.T) {
 	t.Helper()
 	t.Cleanup(server.Reset)
-	t.Cleanup(func() { f.setBreakerPause(t, "null") })
-	f.setBreakerPause(t, `"1h"`)
+	f.setServer(t, `"breaker-pause":"1h"`, `"breaker-pause":null`)
 	if err := server.SetScript(double.Script{Faults: []double.FaultRule{{Fault: double.Fault500}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +120,17 @@ func (f fixture) openBreaker(t *testing.T) {
 	})
 }
 
-func (f fixture) setBreakerPause(t *testing.T, pause string) {
+// setServer sets keys of the ConfigMap of the server, and sets them again to former when the test ends.
+func (f fixture) setServer(t *testing.T, keys, former string) {
 	t.Helper()
-	_, err := f.Kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(context.WithoutCancel(t.Context()), altershield.ConfigMapName,
-		types.MergePatchType, fmt.Appendf(nil, `{"data":{"breaker-pause":%s}}`, pause), metav1.PatchOptions{})
-	if err != nil {
-		t.Error(err)
+	set := func(keys string) {
+		if _, err := f.Kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(context.WithoutCancel(t.Context()), altershield.ConfigMapName,
+			types.MergePatchType, []byte(`{"data":{`+keys+`}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
+	t.Cleanup(func() { set(former) })
+	set(keys)
 }
 
 // openGate removes the gate of the only pod.
