@@ -120,11 +120,13 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 mutations: ## Inject faults into decisions and verify that tests notice each; twenty minutes.
 	@go run ./test/mutation
 
-# A million steps of the models of grants and of budgets; then 50 releases of 50 pods, and one of 1000.
+# A million steps of the models of grants and of budgets; then 50 releases of 50 pods, one
+# of 1000, and releases of 50 Knative Services.
 soak: up ## Long property and load runs (nightly), an hour or two.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
 	@LOAD_RELEASES=50 LOAD_PODS=50 LOAD_LARGE=1000 go test -count 1 -timeout 3h -v -tags controlplane ./test/load
+	@KNATIVE_SERVICES=50 go test -count 1 -timeout 60m -v -tags controlplane -run TestManyKnativeServices ./test/change
 	@$(CLUSTER) exec -- go test -count 1 -timeout 60m -v -tags e2e,soak -run TestFiftyKnativeServices ./test/e2e
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it

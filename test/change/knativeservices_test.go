@@ -19,17 +19,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // latestRevision is the traffic of a Service as the tests write it.
 var latestRevision = knativetraffic.Split{{"latestRevision": true, "percent": int64(100)}}
 
 // Names of Services and Revisions are prefixes of others: web-1 and web-11.
-func TestFiftyKnativeServicesAreReleasedAtOnce(t *testing.T) {
+func TestManyKnativeServicesAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.useServing(t)
-	all := make([]target, 50)
+	all := make([]target, controlplane.Size(t, "KNATIVE_SERVICES", 20))
 	for i := range all {
 		all[i] = f.create(t, workload.KnativeService, object(t, strings.Replace(knativeService, "name: web", fmt.Sprintf("name: web-%d", i+1), 1)))
 	}
