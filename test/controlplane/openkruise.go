@@ -139,8 +139,13 @@ func (o OpenKruise) webhooks(file string) (string, error) {
 		return "", fmt.Errorf("%s has %d and %d webhooks of %v", file, len(mutating.Webhooks), len(validating.Webhooks), o.Webhooks)
 	}
 	mutating.Name, validating.Name = "kruise-"+mutating.Name, "kruise-"+validating.Name
-	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{mutating, validating}})
-	return string(list), err
+	// To validate a List, kubectl would read the OpenAPI document of all kinds, which takes long after new CRDs.
+	first, err := json.Marshal(mutating)
+	if err != nil {
+		return "", err
+	}
+	second, err := json.Marshal(validating)
+	return string(first) + "\n---\n" + string(second), err
 }
 
 func (o OpenKruise) has(name, prefix string) bool {
