@@ -24,6 +24,7 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 }
 
 func TestARestartByOpenKruiseIsDecidedByTheBudget(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
 	n.installCRD(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))

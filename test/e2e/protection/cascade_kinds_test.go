@@ -26,8 +26,9 @@ func scopeOf(kind string) string {
 
 // The policies cover the workloads of OpenKruise.
 func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
-	installKruiseCRDs(t, n)
+	useKruise(t)
 	n.installCRD(t, "SidecarSet", "sidecarsets", "v1alpha1")
 	n.installCRD(t, "Rocket", "rockets", "v1")
 	n.installCRD(t, "Fleet", "fleets", "v1")
@@ -70,6 +71,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 
 // Each way to delete a definition deletes its objects, so each is denied.
 func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
 	name := "crontabs." + n.name + ".example.com"
 	n.cleanup(t, "delete", "crd", name, "--ignore-not-found")

@@ -21,6 +21,10 @@ var plane *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	chargeTimeout := time.Minute // the default of the protection controller
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		// A test waits for this time, which is the minimum.
+		if err := os.Setenv("CONTROLLER_LEASE_TIMEOUT", "30s"); err != nil {
+			return nil, err
+		}
 		p, err := controlplane.StartPart(ctx, controlplane.Part{
 			Manifests: "config/protection", Configs: "config-protection",
 			Webhooks: admission.Options(), Configuration: admission.Configuration,

@@ -3,9 +3,13 @@
 package protection
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // kruiseCRD is a minimal CRD of a kind of OpenKruise. It keeps all fields and
@@ -17,19 +21,26 @@ func kruiseCRD(kind, plural, version string) string {
    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, kind, plural, strings.ToLower(kind), version)
 }
 
-// installKruiseCRDs installs the CRDs of OpenKruise until the test ends.
-func installKruiseCRDs(t *testing.T, n *namespace) {
-	t.Helper()
+// installKruiseCRDs installs the CRDs of OpenKruise, after the start of the controller.
+var installKruiseCRDs = sync.OnceValue(func() error {
 	for _, crd := range []struct{ kind, plural, version string }{
 		{"CloneSet", "clonesets", "v1alpha1"}, {"StatefulSet", "statefulsets", "v1beta1"}, {"UnitedDeployment", "uniteddeployments", "v1alpha1"},
 	} {
-		name := crd.plural + ".apps.kruise.io"
-		if r := n.try(t, "get", "crd", name); r.Code == 0 {
-			t.Fatalf("CRD %s exists: this test would delete it", name)
+		ctx, manifest := context.Background(), kruiseCRD(crd.kind, crd.plural, crd.version)
+		if _, err := (kubectl.Kubectl{}).Output(ctx, manifest, "apply", "-f", "-"); err != nil {
+			return err
 		}
-		n.cleanup(t, "delete", "crd", name, "--ignore-not-found", "--timeout=60s")
-		n.apply(t, kruiseCRD(crd.kind, crd.plural, crd.version))
-		n.run(t, "wait", "--for=condition=Established", "crd/"+name, "--timeout=30s")
+		if _, err := (kubectl.Kubectl{}).Output(ctx, manifest, "wait", "--for=condition=Established", "--timeout=30s", "-f", "-"); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func useKruise(t *testing.T) {
+	t.Helper()
+	if err := installKruiseCRDs(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -52,8 +63,9 @@ func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
 }
 
 func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
-	installKruiseCRDs(t, n) // after the start of the controller
+	useKruise(t)
 	const on = `policy.kruise.io/generate-pub: "true"`
 	n.apply(t, kruiseWorkload("v1alpha1", "CloneSet", on+`, policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-maxUnavailable: "50%"`, "updateStrategy: {maxUnavailable: 1}"))
 	n.awaitLimitOf(t, "pub", "cloneset-web", "1")

@@ -12,6 +12,7 @@ import (
 // An attacker who takes over the controller of part protection cannot remove the budgets of
 // teams. The tests of generated budgets show that it can write those.
 func TestTheServiceAccountOfProtectionControllerWritesOnlyGeneratedBudgets(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
 	const user = "system:serviceaccount:altershieldoperator-system:protection-controller"
 	const only = "only budgets that it generates"

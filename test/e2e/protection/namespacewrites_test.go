@@ -11,6 +11,7 @@ import (
 // An attacker who takes over a process of part protection cannot exempt a namespace from
 // other guards. All tests of budgets show that the processes can write their label.
 func TestTheServiceAccountsOfProtectionWriteOnlyTheirLabelToNamespaces(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t)
 	for _, account := range []string{"protection-controller", "protection-webhook"} {
 		for patch, want := range map[string]string{
