@@ -85,13 +85,13 @@ test-cluster: ## Test the cluster tool on a second cluster: `down` removes every
 test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
 
-# Waits take most of the time, so more tests run in parallel than there are cores. The longest
-# package begins first. The
-# controllers of other projects are built first: a build beside the tests would slow them down.
+# Waits take most of the time, so more tests run in parallel than there are cores. Packages begin in
+# this order, the longest first. The controllers of other projects are built first: a build beside the
+# tests would slow them down.
 # The time limit includes the first build of Kubernetes.
 test-controlplane: cluster ## Tests on a control plane without containers, with the race detector; no root.
 	@for family in rollouts kruise; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
-	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
+	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/e2e/protection ./test/change ./test/load ./test/uninstall ./test/attack ./test/openkruise
 
 # Two packages run at once: those of protection and permission, one after the other, beside that of
 # change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own
