@@ -2,6 +2,7 @@ package functions
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,9 +35,10 @@ type ClientSource struct {
 	config, callbacks cachedConfig
 }
 
-// cachedConfig is a configuration and when it was read.
+// cachedConfig is a configuration, or the error of an invalid one, and when it was read.
 type cachedConfig struct {
 	config altershield.Config
+	err    error
 	read   time.Time
 }
 
@@ -56,8 +58,7 @@ func NewReplicaClientSource(kube kubernetes.Interface, replicas int) *ClientSour
 }
 
 // Config returns the configuration. Without the objects, no server and no token are
-// configured. An invalid object is a *ConfigError. Only a valid configuration is
-// cached.
+// configured. An invalid object is a *ConfigError.
 func (s *ClientSource) Config(ctx context.Context) (altershield.Config, error) {
 	return s.cached(ctx, &s.config, altershield.ParseConfig)
 }
@@ -81,14 +82,13 @@ func (s *ClientSource) cached(ctx context.Context, c *cachedConfig, parse config
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
 	if !c.read.IsZero() && now.Sub(c.read) < s.maxAge {
-		return c.config, nil
+		return c.config, c.err
 	}
 	config, err := s.readConfig(ctx, parse)
-	if err != nil {
-		return config, err
+	if invalid := (*ConfigError)(nil); err == nil || errors.As(err, &invalid) {
+		*c = cachedConfig{config, err, now}
 	}
-	c.config, c.read = config, now
-	return config, nil
+	return config, err
 }
 
 func (s *ClientSource) readConfig(ctx context.Context, parse configParser) (altershield.Config, error) {

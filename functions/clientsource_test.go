@@ -1,6 +1,7 @@
 package functions_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -47,5 +48,28 @@ func TestAChangedConfigurationTakesEffectAfterTheCacheTTL(t *testing.T) {
 	clock.SetTime(clock.Now().Add(1))
 	if !configured() {
 		t.Error("the change has no effect")
+	}
+}
+
+// Any pod can send requests for which the configuration is read.
+func TestAnInvalidConfigurationIsReadOncePerCacheTTL(t *testing.T) {
+	kube := fake.NewClientset(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: altershield.ConfigMapName},
+		Data:       map[string]string{"max-skew": "soon"},
+	})
+	server := functions.NewReplicaClientSource(kube, 1)
+	server.Clock = clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
+	reads := 0
+	for range 100 {
+		var invalid *functions.ConfigError
+		if _, err := server.CallbackConfig(t.Context()); !errors.As(err, &invalid) {
+			t.Fatalf("got %v", err)
+		}
+		if reads == 0 {
+			reads = len(kube.Actions())
+		}
+	}
+	if got := len(kube.Actions()); got != reads {
+		t.Errorf("%d reads of 100 requests, want %d", got, reads)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -96,14 +97,54 @@ func TestTheKeyIsReadAgainForAnEventThatItDoesNotVerify(t *testing.T) {
 }
 
 func TestEventsOfStrangersCauseOneReadASecond(t *testing.T) {
-	s, client, _ := newStore(map[string][]byte{CurrentKey: []byte("another")})
-	for range 100 {
-		if err := s.Verify(t.Context(), newEvent(t)); !errors.Is(err, ErrNotAuthentic) {
-			t.Fatalf("got %v", err)
-		}
+	another, anotherSecret, anotherClock := newStore(map[string][]byte{CurrentKey: []byte("another")})
+	noKey, emptySecret, emptyClock := newStore(nil)
+	noSecrets, noClock := fake.NewClientset(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))
+	judges := NewJudgeKeys(noSecrets.CoreV1(), noClock)
+	for name, tc := range map[string]struct {
+		verify func(event.Event) error
+		want   error
+		client *fake.Clientset
+		clock  *clocktesting.FakePassiveClock
+	}{
+		"another key": {func(e event.Event) error { return another.Verify(t.Context(), e) }, ErrNotAuthentic, anotherSecret, anotherClock},
+		"no key yet":  {func(e event.Event) error { return noKey.Verify(t.Context(), e) }, errNoKey, emptySecret, emptyClock},
+		"judge that is not installed": {
+			func(e event.Event) error { return judges.VerifyJudge(t.Context(), v1alpha1.JudgeMetrics, e) }, ErrNotAuthentic, noSecrets, noClock,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for second := range 2 {
+				for range 100 {
+					if err := tc.verify(newEvent(t)); !errors.Is(err, tc.want) {
+						t.Fatalf("got %v", err)
+					}
+				}
+				if got := len(tc.client.Actions()); got != second+1 {
+					t.Errorf("%d reads in %d seconds", got, second+1)
+				}
+				tc.clock.SetTime(tc.clock.Now().Add(minAge))
+			}
+		})
 	}
-	if got := len(client.Actions()); got != 1 {
-		t.Errorf("%d reads", got)
+}
+
+// Any pod can send the event that causes the read.
+func TestAKeyThatIsMissingDoesNotReplaceOneThatIsKnown(t *testing.T) {
+	s, client, clock := newStore(map[string][]byte{CurrentKey: current.Current})
+	if err := s.Verify(t.Context(), newEvent(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), VerdictSecretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(minAge))
+	forged := newEvent(t, func(e *event.Event) { e.SetID("other") })
+	if err := s.Verify(t.Context(), forged); !apierrors.IsNotFound(err) {
+		t.Errorf("a forged event: %v", err)
+	}
+	if err := s.Verify(t.Context(), newEvent(t)); err != nil {
+		t.Errorf("an event signed with the known key: %v", err)
 	}
 }
 

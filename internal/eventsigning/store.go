@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
@@ -29,8 +30,8 @@ const (
 const (
 	// maxAge is how long a read key is used.
 	maxAge = 30 * time.Second
-	// minAge is how long a read key is used although it does not verify an event. Otherwise
-	// each event of an unknown sender would cause a read.
+	// minAge is how long a read key is used although it does not verify an event, and how long a key
+	// counts as missing. Otherwise each event of an unknown sender would cause a read.
 	minAge = time.Second
 )
 
@@ -46,6 +47,9 @@ type Store struct {
 	mu   sync.Mutex
 	keys Keys
 	read time.Time
+	// missing is the error of a read at missed that found no key.
+	missing error
+	missed  time.Time
 }
 
 // NewVerdictStore returns a Store of the key of verdicts of the server.
@@ -95,6 +99,22 @@ func (s *Store) keysOf(ctx context.Context, age time.Duration) (Keys, error) {
 	if !s.read.IsZero() && now.Sub(s.read) < age {
 		return s.keys, nil
 	}
+	if s.missing != nil && now.Sub(s.missed) < minAge {
+		return Keys{}, s.missing
+	}
+	keys, err := s.readKeys(ctx)
+	if apierrors.IsNotFound(err) || errors.Is(err, errNoKey) {
+		s.missing, s.missed = err, now
+	}
+	if err != nil {
+		return Keys{}, err
+	}
+	s.keys, s.read = keys, now
+	return keys, nil
+}
+
+// readKeys reads the keys.
+func (s *Store) readKeys(ctx context.Context) (Keys, error) {
 	secret, err := s.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
 		return Keys{}, fmt.Errorf("get Secret %s: %w", s.name, err)
@@ -103,6 +123,5 @@ func (s *Store) keysOf(ctx context.Context, age time.Duration) (Keys, error) {
 	if len(keys.Current) == 0 {
 		return Keys{}, fmt.Errorf("get Secret %s: %w", s.name, errNoKey)
 	}
-	s.keys, s.read = keys, now
 	return keys, nil
 }
