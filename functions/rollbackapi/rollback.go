@@ -160,8 +160,8 @@ func pausedByPerson(w *workload.Workload) bool {
 	return w.PausedOrHeld() && (hold == nil || w.Kind.HoldChangedNothing(hold.Former))
 }
 
-// record writes the request on the workload, unless its release has changed since
-// the decision.
+// record writes the request on the workload, unless its release or its recorded request has changed
+// since the decision.
 func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, u *unstructured.Unstructured, in Input, to string, dryRun bool) error {
 	request, err := json.Marshal(v1alpha1.RollbackRequest{
 		User: user.Username, Time: metav1.NewTime(s.Clock.Now()), Attempt: in.Release.Attempt, Version: to,
@@ -169,8 +169,14 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}
+	path := workload.Annotation(v1alpha1.RollbackRequestAnnotation)
+	var recorded any = json.RawMessage("null") // tests that there is none
+	if raw, found := u.GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; found {
+		recorded = raw
+	}
 	body, err := json.Marshal(append(workload.UnchangedOperations(u.GetUID(), in.Release),
-		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)}))
+		workload.Operation{Op: "test", Path: path, Value: recorded},
+		workload.Operation{Op: "add", Path: path, Value: string(request)}))
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}

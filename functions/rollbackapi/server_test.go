@@ -359,6 +359,45 @@ func TestOnlyAnAPIServerThatDoesNotAnswerIsAnswered503(t *testing.T) {
 	}
 }
 
+// Otherwise the first user would be told that the rollback is recorded, and another one is made.
+func TestOfTwoRequestsAtOnceOneIsAConflict(t *testing.T) {
+	for name, before := range map[string]string{
+		"no request":                      "",
+		"a request for another attempt":   `{"user":"bob","attempt":1,"version":"v"}`,
+		"a request that cannot be parsed": "{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "update deployments.apps default web")
+			deployments := c.Resource(workload.Deployment.GroupVersionResource()).Namespace("default")
+			write := func(request string) {
+				patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RollbackRequestAnnotation, request)
+				if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			if before != "" {
+				write(before)
+			}
+			apply := clienttesting.ObjectReaction(c.Tracker())
+			c.PrependReactor("patch", "deployments", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				handled, after, err := apply(a)
+				if err != nil { // as the API server answers a test that fails
+					err = apierrs.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", field.ErrorList{field.Invalid(nil, nil, err.Error())})
+				}
+				return handled, after, err
+			})
+			c.kube.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+				write(`{"user":"eve","attempt":2,"version":"other"}`) // after the workload was read
+				return false, nil, nil
+			})
+			status, got := c.send(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+			if request := c.request(t); status != 409 || request == nil || request.User != "eve" {
+				t.Errorf("%d %v, recorded %+v; want 409 and the request of eve", status, got, request)
+			}
+		})
+	}
+}
+
 // counted returns the status of the request that is counted.
 func (c *cluster) counted(t *testing.T) string {
 	t.Helper()
