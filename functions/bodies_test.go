@@ -2,60 +2,13 @@ package functions_test
 
 import (
 	"context"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// head is the head of an event whose body does not follow.
-const head = "POST / HTTP/1.1\r\nHost: f\r\nContent-Type: application/json\r\nContent-Length: 2\r\n" +
-	"Ce-Specversion: 1.0\r\nCe-Id: 1\r\nCe-Source: /s\r\nCe-Type: t\r\n\r\n"
-
-// Every pod can send requests to a function.
-func TestUnreadBodiesAreBoundedAndKeepNoEventWaiting(t *testing.T) {
-	const maxUnread, strangers = 256, 300
-	server := httptest.NewServer(receiver(t, func(context.Context, event.Event) error { return nil }))
-	defer server.Close()
-	answered := make(chan struct{}, strangers)
-	for range strangers {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-		if _, err := io.WriteString(conn, head); err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			if _, err := conn.Read(make([]byte, 1)); err == nil {
-				answered <- struct{}{}
-			}
-		}()
-	}
-	for n := range strangers - maxUnread {
-		select {
-		case <-answered:
-		case <-time.After(time.Minute):
-			t.Fatalf("%d of %d unread bodies were dropped, want %d", n, strangers, strangers-maxUnread)
-		}
-	}
-	request := binary("{}")
-	request.RequestURI, request.URL.Scheme, request.URL.Host = "", "http", server.Listener.Addr().String()
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("the event was answered with %d", response.StatusCode)
-	}
-}
 
 // The limit of Knative counts requests whose body does not arrive, which any pod can send.
 func TestSlowBodiesTakeNoPlaceOfAnEvent(t *testing.T) {
