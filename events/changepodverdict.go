@@ -32,7 +32,8 @@ type ChangePodVerdict struct {
 	// PodResults are verdicts for single pods: pod, uid, verdict and message;
 	// New drops the other fields. The verdict of the stage applies to pods
 	// without a result, so if not all results fit, New drops those that agree
-	// with the stage, except the first.
+	// with the stage, except the first. If a fail still does not fit, New drops its other
+	// results instead, so their pods fail as well.
 	PodResults []v1alpha1.PodSummary `json:"podResults,omitempty"`
 	// Time is the time of receipt.
 	Time metav1.MicroTime `json:"time"`

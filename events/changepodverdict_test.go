@@ -2,15 +2,18 @@ package events
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
+	pass := func(v *ChangePodVerdict, results []v1alpha1.PodSummary) { v.Verdict, v.PodResults = "pass", results }
 	many := func(n int, verdict string) []v1alpha1.PodSummary {
 		var out []v1alpha1.PodSummary
 		for i := range n {
@@ -31,8 +34,10 @@ func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
 		"not UTF-8":                        {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\xff", 10_000) }, 2, false},
 		"long messages of results":         {func(v *ChangePodVerdict) { v.PodResults = many(40, "pass") }, 40, false},
 		"too many redundant results":       {func(v *ChangePodVerdict) { v.PodResults = append(many(300, "fail"), v.PodResults[1]) }, 2, false},
-		"too many deviating results":       {func(v *ChangePodVerdict) { v.PodResults = many(90, "pass") }, 0, true},
-		"more results than an inbox holds": {func(v *ChangePodVerdict) { v.PodResults = many(101, "pass") }, 0, true},
+		"fail of more passes than fit":     {func(v *ChangePodVerdict) { v.PodResults = append(many(90, "pass"), v.PodResults[0]) }, 1, false},
+		"fail of more passes than allowed": {func(v *ChangePodVerdict) { v.PodResults = append(many(101, "pass"), v.PodResults[0]) }, 1, false},
+		"pass of more fails than fit":      {func(v *ChangePodVerdict) { pass(v, many(90, "fail")) }, 0, true},
+		"pass of more fails than allowed":  {func(v *ChangePodVerdict) { pass(v, many(101, "fail")) }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := verdict()
@@ -61,12 +66,41 @@ func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
 	}
 }
 
-func TestDataOverTheLimitIsATooLargeError(t *testing.T) {
+// Otherwise the fail would be lost: the server does not repeat a verdict.
+func TestAFailWhoseResultsDoNotFitKeepsItsMessageAndItsFails(t *testing.T) {
 	v := verdict()
 	v.PodResults = nil
+	for i := range 100 {
+		r := v1alpha1.PodSummary{Pod: fmt.Sprintf("sleep-7d9c5b4f5d-%05d", i), UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), Verdict: "pass"}
+		if i%5 == 0 {
+			r.Verdict, r.Message = "fail", "errors"
+		}
+		v.PodResults = append(v.PodResults, r)
+	}
+	e, err := New(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseChangePodVerdict(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.PodResults) != 20 || got.Message != v.Message {
+		t.Errorf("%d results, message %q", len(got.PodResults), got.Message)
+	}
+	for _, r := range got.PodResults {
+		if r.Verdict != "fail" || r.Message != "errors" {
+			t.Errorf("result %+v", r)
+		}
+	}
+}
+
+func TestDataOverTheLimitIsATooLargeError(t *testing.T) {
+	v := verdict()
+	v.Verdict, v.PodResults = "pass", nil
 	for i := range 90 {
 		v.PodResults = append(v.PodResults, v1alpha1.PodSummary{
-			Pod: "sleep-" + strings.Repeat("x", 40) + string(rune('a'+i%26)) + string(rune('a'+i/26)), Verdict: "pass",
+			Pod: "sleep-" + strings.Repeat("x", 40) + string(rune('a'+i%26)) + string(rune('a'+i/26)), Verdict: "fail",
 		})
 	}
 	_, err := New(v)

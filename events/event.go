@@ -80,7 +80,8 @@ func Truncated[D Data](d D) (D, error) {
 }
 
 // fit validates data, and drops its copy of a ChangePod, and then halves the limit of its messages,
-// until it fits into MaxData. JSON escapes control characters with six bytes, so only the encoded
+// until it fits into MaxData. If a fail does not fit even without messages, fit drops the results that
+// are no fails, and begins again. JSON escapes control characters with six bytes, so only the encoded
 // size counts.
 func fit(d Data) (Data, []byte, error) {
 	d = d.truncated(MaxText)
@@ -96,13 +97,18 @@ func fit(d Data) (Data, []byte, error) {
 		if len(raw) <= MaxData {
 			return fitting, raw, nil
 		}
-		if limit == 0 {
+		var had bool
+		if d, had = withoutCopy(d); had {
+			continue
+		}
+		if limit > 0 {
+			limit /= 2
+			continue
+		}
+		if d, had = onlyFails(d); !had {
 			return d, nil, &TooLargeError{Size: len(raw)}
 		}
-		var had bool
-		if d, had = withoutCopy(d); !had {
-			limit /= 2
-		}
+		limit = MaxText
 	}
 }
 

@@ -47,6 +47,26 @@ func withoutRedundant(results []v1alpha1.PodSummary, stage string) []v1alpha1.Po
 	})
 }
 
+// withoutDeviating drops the results that deviate from a fail of the stage; of another verdict it
+// drops none. Pods without a result fail as well, so no failed pod passes.
+func withoutDeviating(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
+	if v1alpha1.ParseVerdict(stage) != v1alpha1.OutcomeFail {
+		return results
+	}
+	return slices.DeleteFunc(slices.Clone(results), func(r v1alpha1.PodSummary) bool { return !agrees(r, stage) })
+}
+
+// onlyFails returns a verdict on a batch withoutDeviating, and whether it dropped a result.
+func onlyFails(d Data) (Data, bool) {
+	v, isBatch := d.(ChangePodVerdict)
+	if !isBatch {
+		return d, false
+	}
+	before := len(v.PodResults)
+	v.PodResults = withoutDeviating(v.PodResults, v.Verdict)
+	return v, len(v.PodResults) < before
+}
+
 // hashResults returns a hash of 16 hexadecimal characters of the results that
 // deviate from the verdict of the stage, or "" if none does. Order, messages and
 // redundant results do not change it.
