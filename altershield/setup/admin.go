@@ -69,11 +69,12 @@ func (a *Admin) createSequence(ctx context.Context) error {
 
 // createPlatform creates a platform. Its error does not contain the token.
 func (a *Admin) createPlatform(ctx context.Context, name, owner, token string) error {
-	err := a.post(ctx, "/meta/platform/create", map[string]string{"platformName": name, "owner": owner, "token": token}, nil)
-	if err != nil && strings.Contains(err.Error(), token) {
-		return errors.New(strings.ReplaceAll(err.Error(), token, "[redacted]"))
+	const path = "/meta/platform/create"
+	answer, err := a.exchange(ctx, http.MethodPost, path, map[string]string{"platformName": name, "owner": owner, "token": token}, token)
+	if err != nil {
+		return err
 	}
-	return err
+	return altershield.Decode(path, answer, nil)
 }
 
 // hasType reports whether a type of change exists.
@@ -197,8 +198,8 @@ func (a *Admin) post(ctx context.Context, path string, body, domain any) error {
 	return altershield.Decode(path, answer, domain)
 }
 
-// exchange makes one call and returns the body of its answer.
-func (a *Admin) exchange(ctx context.Context, method, path string, body any) ([]byte, error) {
+// exchange makes one call and returns the body of its answer without the secrets of the request.
+func (a *Admin) exchange(ctx context.Context, method, path string, body any, secrets ...string) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -219,6 +220,9 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any) ([]
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	for _, secret := range secrets {
+		answer = redact(answer, secret)
+	}
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, &altershield.CallError{
@@ -229,4 +233,13 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any) ([]
 		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, MaybeReceived: true, Err: err}
 	}
 	return answer, nil
+}
+
+// redact replaces a secret in an answer, also as a string of JSON.
+func redact(answer []byte, secret string) []byte {
+	encoded, _ := json.Marshal(secret) // a string has no error
+	for _, form := range [][]byte{[]byte(secret), bytes.Trim(encoded, `"`)} {
+		answer = bytes.ReplaceAll(answer, form, []byte("[redacted]"))
+	}
+	return answer
 }

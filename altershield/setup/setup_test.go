@@ -198,15 +198,23 @@ func TestAServerThatSkipsSignaturesIsNamed(t *testing.T) {
 	}
 }
 
+// A proxy may answer with the request. Its answer is cut and quoted.
 func TestAnErrorOfTheAdminAPIHasNoToken(t *testing.T) {
+	page := ""
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, page)
 		_, _ = io.Copy(w, r.Body)
 	}))
 	t.Cleanup(echo.Close)
-	err := NewAdmin(echo.URL).createPlatform(t.Context(), "breakwater", "breakwater", "top-secret")
-	if err == nil || strings.Contains(err.Error(), "top-secret") || !strings.Contains(err.Error(), "[redacted]") {
-		t.Errorf("error is %v", err)
+	for _, token := range []string{"top-secret", `top-"secret"`, "top-<secret>"} {
+		for length := range 128 {
+			page = strings.Repeat("x", length)
+			err := NewAdmin(echo.URL).createPlatform(t.Context(), "breakwater", "breakwater", token)
+			if err == nil || strings.Contains(err.Error(), "top-") || length == 0 && !strings.Contains(err.Error(), "[redacted]") {
+				t.Fatalf("after %d bytes: error is %v", length, err)
+			}
+		}
 	}
 }
 
