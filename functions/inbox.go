@@ -49,9 +49,9 @@ func NewInbox(client versioned.Interface) *Inbox {
 }
 
 // Add stores a verdict in the inbox of its ChangeWorkload, by compare-and-swap. The
-// ChangeWorkload reconciler sends it again. Adding a verdict twice is not an error. In a full
-// inbox a pass is replaced by any other verdict, because only a pass can be retrieved from the
-// server again.
+// ChangeWorkload reconciler sends it again. Adding a verdict twice is not an error; a pass replaces
+// the same pass without rules. In a full inbox a pass is replaced by any other verdict, because only
+// a pass can be retrieved from the server again.
 func (i *Inbox) Add(ctx context.Context, release types.NamespacedName, uid types.UID, v v1alpha1.InboxVerdict) error {
 	refused, err := i.commit.Do(ctx, release, inboxRequest{uid, v})
 	if err != nil {
@@ -69,10 +69,15 @@ func addToInbox(w *v1alpha1.ChangeWorkload, requests []inboxRequest) groupcommit
 		var err error
 		full := len(next.Status.Inbox) >= MaxInbox
 		pass := slices.IndexFunc(next.Status.Inbox, isPassOnly)
+		same := slices.IndexFunc(next.Status.Inbox, func(old v1alpha1.InboxVerdict) bool { return old.ID == r.verdict.ID })
 		switch {
 		case w.UID != r.uid:
 			err = ErrReleaseReplaced
-		case slices.ContainsFunc(next.Status.Inbox, func(old v1alpha1.InboxVerdict) bool { return old.ID == r.verdict.ID }):
+		case same >= 0:
+			if old := &next.Status.Inbox[same]; old.WithoutRules && !r.verdict.WithoutRules {
+				*old = r.verdict
+				d.Changed = true
+			}
 		case full && isPassOnly(r.verdict):
 			err = ErrNoRoomForPass
 		case full && pass < 0:

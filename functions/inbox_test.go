@@ -33,6 +33,29 @@ func TestTheInboxHasEachVerdictOnce(t *testing.T) {
 	}
 }
 
+// Otherwise the batch would stay without a verdict until the pass is retrieved.
+func TestAPassWithRulesReplacesOneWithoutInTheInbox(t *testing.T) {
+	without := failVerdict("pass")
+	without.Verdict, without.WithoutRules = "pass", true
+	with := without
+	with.WithoutRules = false
+	c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+		w.Status.Inbox = append(w.Status.Inbox, without)
+		for i := range functions.MaxInbox - 1 {
+			w.Status.Inbox = append(w.Status.Inbox, failVerdict(fmt.Sprint(i)))
+		}
+	}))
+	for _, v := range []v1alpha1.InboxVerdict{with, without} {
+		if err := functions.NewInbox(c.Change).Add(t.Context(), release, "release", v); err != nil {
+			t.Fatal(err)
+		}
+		inbox := c.ChangeWorkload(ft.Release).Status.Inbox
+		if len(inbox) != functions.MaxInbox || inbox[0].ID != "pass" || inbox[0].WithoutRules {
+			t.Errorf("%d verdicts, the first is %+v", len(inbox), inbox[0])
+		}
+	}
+}
+
 // Without shared writes, nearly all writes failed with a conflict while the Broker was slow, and
 // slowed the judging further.
 func TestVerdictsThatArriveTogetherShareWritesWithoutConflicts(t *testing.T) {
