@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -39,8 +40,10 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifiers verify verdicts of the server and events of the controller.
 	verifiers Verifiers
-	// limiter limits Kubernetes Events.
+	// limiter limits Kubernetes Events. shown has the types and sources of CloudEvents whose shared
+	// Kubernetes Event exists.
 	limiter *rate.Limiter
+	shown   *cache.LRUExpireCache
 	letters metrics.Counter
 }
 
@@ -71,6 +74,7 @@ func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.
 	f := &function{
 		change: change, inbox: functions.NewInbox(change), kube: kube, dynamic: dynamic, verifiers: verifiers, clock: clock,
 		limiter: rate.NewLimiter(rate.Every(eventInterval), eventBurst),
+		shown:   cache.NewLRUExpireCacheWithClock(maxShown, clock),
 		letters: metrics.NewCounter(meter, "breakwater_dead_letters_total"),
 	}
 	return f.handle

@@ -35,6 +35,10 @@ const (
 	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
 	eventInterval = 10 * time.Second
 	eventBurst    = 50
+	// maxShown and showAgainAfter bound what a process remembers about Kubernetes Events that CloudEvents
+	// share. The API server deletes a Kubernetes Event after an hour.
+	maxShown       = 1024
+	showAgainAfter = 10 * time.Minute
 )
 
 // subscribers are the functions that have Triggers.
@@ -45,11 +49,16 @@ var errRateLimited = errors.New("more Kubernetes Events than the limit")
 // createEvent creates a Kubernetes Event on the object in the source of a CloudEvent. A
 // CloudEvent that can be replayed gets a Kubernetes Event of its own, which stores it. All
 // other CloudEvents of one object and type share one Kubernetes Event, which has none of
-// their content.
+// their content. After the first they do not count against the limit: an outage repeats wake-ups often.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
 		return err
+	}
+	stored, notReplayable := replay.Encode(e)
+	shared, key := notReplayable != nil, e.Type()+"\n"+e.Source()
+	if _, shown := f.shown.Get(key); shared && shown {
+		return nil // the metric counts it
 	}
 	if !f.limiter.AllowN(f.clock.Now(), 1) {
 		return errRateLimited
@@ -60,7 +69,7 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	}
 	now := metav1.NewTime(f.clock.Now())
 	created := &corev1.Event{
-		ObjectMeta: objectMeta(object, e),
+		ObjectMeta: objectMeta(object, e, stored),
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
 			Namespace: namespace, Name: name, UID: object.GetUID(),
@@ -73,18 +82,21 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 		ReportingController: v1alpha1.GroupName + "/deadletter",
 	}
 	_, err = f.kube.CoreV1().Events(namespace).Create(ctx, created, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil // the metric counts the others
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
 	}
-	return err
+	if shared {
+		f.shown.Add(key, nil, showAgainAfter)
+	}
+	return nil
 }
 
 // objectMeta returns the name of a Kubernetes Event, which is the same for a repeated dead letter,
-// and the annotation that stores the event.
-func objectMeta(object metav1.Object, e event.Event) metav1.ObjectMeta {
+// and the annotation that stores the event; stored is empty if it cannot be replayed.
+func objectMeta(object metav1.Object, e event.Event, stored string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: object.GetNamespace()}
 	fact := e.Type()
-	if stored, err := replay.Encode(e); err == nil {
+	if stored != "" {
 		m.Annotations = map[string]string{v1alpha1.CloudEventAnnotation: stored}
 		replayOf, _ := e.Extensions()[replay.Extension].(string)
 		fact = strings.Join([]string{e.Type(), e.ID(), replayOf}, "\n")

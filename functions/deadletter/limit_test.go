@@ -21,3 +21,20 @@ func TestDeadLettersCreateFewKubernetesEventsInAShortTime(t *testing.T) {
 		t.Errorf("%d Kubernetes Events, want %d", n, burst)
 	}
 }
+
+// The controller repeats wake-ups, but not reports.
+func TestARepeatedWakeUpTakesNothingFromTheLimit(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	f := newFunction(t, c)
+	for range 100 {
+		if err := f(t.Context(), undelivered(t, wakeUp())); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := f(t.Context(), undelivered(t, suspended(1))); err != nil {
+		t.Error(err)
+	}
+	if n := len(kubernetesEvents(t, c)); n != 2 {
+		t.Errorf("%d Kubernetes Events, want that of the wake-up and that of the report", n)
+	}
+}
