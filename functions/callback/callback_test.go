@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -249,22 +250,23 @@ func TestReadsOfTheConfigurationAreRetried(t *testing.T) {
 }
 
 func TestAnEarlyVerdictIsStoredInTheInbox(t *testing.T) {
-	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
-	h.setStoreTimeout(t, shortTimeout)
-	for range 2 {
-		expect(t, h.post(batchCallback("n")), http.StatusOK)
-	}
-	expect(t, h.post(batchCallback("m")), http.StatusOK)
-	var nodes []string
-	for _, v := range h.inbox() {
-		nodes = append(nodes, v.NodeID)
-	}
-	if diff := cmp.Diff([]string{"n", "m"}, nodes); diff != "" {
-		t.Error(diff)
-	}
-	if n := len(h.broker.Delivered()); n != 0 {
-		t.Errorf("%d events", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
+		for range 2 {
+			expect(t, h.post(batchCallback("n")), http.StatusOK)
+		}
+		expect(t, h.post(batchCallback("m")), http.StatusOK)
+		var nodes []string
+		for _, v := range h.inbox() {
+			nodes = append(nodes, v.NodeID)
+		}
+		if diff := cmp.Diff([]string{"n", "m"}, nodes); diff != "" {
+			t.Error(diff)
+		}
+		if n := len(h.broker.Delivered()); n != 0 {
+			t.Errorf("%d events", n)
+		}
+	})
 }
 
 // The answer of the start is written while its verdict waits.
@@ -515,7 +517,6 @@ func TestCallbacksOfTheServerAreAcceptedInEveryForm(t *testing.T) {
 			defer front.Close()
 			server := ft.NewServerDouble(t, c, front.URL+path)
 			h = newFixture(t, c)
-			h.setStoreTimeout(t, shortTimeout)
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second))); err != nil {
 				t.Fatal(err)
 			}
