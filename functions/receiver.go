@@ -29,8 +29,8 @@ import (
 
 // eventTimeout limits the handling of one event: usually at most two calls to the server, at
 // their default deadline of 15 s each, with the reads and writes around them. A wake-up with
-// more calls may be cut off; it is repeated. The limit is shorter than the drain of a process
-// that ends.
+// more calls may be cut off; it is repeated. The limit is shorter than DrainTimeout, so a process that ends
+// completes the events that it is handling. Those that still wait may be cut off; they are repeated.
 const eventTimeout = process.DrainTimeout - 5*time.Second
 
 // maxWaiting is the maximum number of events that wait to be handled after their body has arrived. An

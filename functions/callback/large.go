@@ -17,7 +17,7 @@ const (
 	maxSmall = 64 << 10
 	// places is the number of large bodies that are read and handled at a time. They take 32 MiB.
 	places = 32
-	// plannedWait is the longest wait of a large body for a place, if bodies only had to arrive. It
+	// plannedWait is the longest wait of a large body for a place if handling a body took no time. It
 	// determines how long each body may take to arrive. The server waits 6 s for an answer.
 	plannedWait = 4 * time.Second
 	// giveUpAfter is the real maximum of the wait. It is longer, because a body keeps its place while
