@@ -47,6 +47,8 @@ const (
 	unauthenticatedPerMinute = 60
 	// pageSize is the number of objects per list call.
 	pageSize = 500
+	// parallel is the number of suspended workloads that a request reads at a time.
+	parallel = 20
 )
 
 // Audience is the required audience of tokens. The API server rejects tokens of this audience,

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +37,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	changev1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -159,6 +163,66 @@ func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || status != 200 {
 		t.Error(status, diff)
 	}
+}
+
+// slowChange is a client whose lists of ChangeWorkloads take listTime.
+type slowChange struct{ versioned.Interface }
+
+type slowAPI struct {
+	changev1alpha1.AppV1alpha1Interface
+}
+
+type slowWorkloads struct {
+	changev1alpha1.ChangeWorkloadInterface
+}
+
+const listTime = 100 * time.Millisecond
+
+func (s slowChange) AppV1alpha1() changev1alpha1.AppV1alpha1Interface {
+	return slowAPI{s.Interface.AppV1alpha1()}
+}
+
+func (s slowAPI) ChangeWorkloads(namespace string) changev1alpha1.ChangeWorkloadInterface {
+	return slowWorkloads{s.AppV1alpha1Interface.ChangeWorkloads(namespace)}
+}
+
+func (s slowWorkloads) List(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChangeWorkloadList, error) {
+	time.Sleep(listTime)
+	return s.ChangeWorkloadInterface.List(ctx, options)
+}
+
+// Otherwise a list of many, after a bad change of a base image, would not be complete within the timeout.
+func TestManySuspendedWorkloadsAreReadConcurrently(t *testing.T) {
+	const workloads = 200
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, "list deployments.apps default")
+		for i := range workloads {
+			d := builder.Deployment(fmt.Sprintf("also-%03d", i), 1)
+			d.Namespace, d.UID, d.Labels = "default", types.UID(fmt.Sprint(i)), map[string]string{v1alpha1.SuspendLabel: "1700000000"}
+			d.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Tracker().Add(&unstructured.Unstructured{Object: content}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.handler = New(Options{Kube: c.kube, Dynamic: c, Change: slowChange{fake.NewSimpleClientset()},
+			Clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_100, 0)), Meter: noop.Meter{}})
+		began := time.Now()
+		status, got := c.send(t, "GET", list+"?namespace=default", "good", "")
+		took := time.Since(began)
+		listed, _ := got["deployments"].([]any)
+		if status != 200 || len(listed) != workloads+1 || took > workloads*listTime/10 {
+			t.Fatalf("%d %v: %d after %s", status, got["message"], len(listed), took)
+		}
+		for i, w := range listed[:workloads] { // the order is that of the API server
+			if name := w.(map[string]any)["deploymentName"]; name != fmt.Sprintf("also-%03d", i) {
+				t.Fatalf("workload %d is %v", i, name)
+			}
+		}
+	})
 }
 
 // Who gets hold of a token of a request must not be able to use it at the API server.

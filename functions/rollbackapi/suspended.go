@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -64,19 +65,31 @@ func (s *service) suspended(c echo.Context) error {
 		if err != nil {
 			return fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
-		for i := range list.Items {
-			one, err := s.describe(ctx, kind, &list.Items[i])
-			if err != nil {
-				return err
-			}
-			out.Deployments = append(out.Deployments, one)
+		described, err := s.describeAll(ctx, kind, list.Items)
+		if err != nil {
+			return err
 		}
+		out.Deployments = append(out.Deployments, described...)
 		if page.Continue = list.GetContinue(); page.Continue == "" {
 			break
 		}
 	}
 	out.Message = fmt.Sprintf("%d suspended", len(out.Deployments))
 	return c.JSON(http.StatusOK, out)
+}
+
+// describeAll describes workloads, at most parallel at a time: each takes three lists.
+func (s *service) describeAll(ctx context.Context, kind workload.Kind, workloads []unstructured.Unstructured) ([]suspendedWorkload, error) {
+	out := make([]suspendedWorkload, len(workloads))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i := range workloads {
+		group.Go(func() (err error) {
+			out[i], err = s.describe(groupCtx, kind, &workloads[i])
+			return err
+		})
+	}
+	return out, group.Wait()
 }
 
 func (s *service) describe(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (suspendedWorkload, error) {
