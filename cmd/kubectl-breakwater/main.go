@@ -17,7 +17,8 @@ import (
 // version is set by the linker for a release: -X main.version=v0.1.0.
 var version = ""
 
-// grace is the time in which a command ends after a signal. Reads of discovery and of stdin do not heed the context.
+// grace is how long a command may take to end after a signal; then the process exits. Reads of discovery and of stdin do
+// not heed the context.
 const grace = 500 * time.Millisecond
 
 func main() {
