@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,8 +46,8 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
 					return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
 				}
-				if len(change) == 0 {
-					return nil, errors.New("--patch is empty: write a merge patch of the workload, JSON or YAML")
+				if change == nil { // null
+					change = map[string]any{}
 				}
 				return change, nil
 			})
@@ -97,10 +99,14 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 			return t, nil, err
 		}
 		raw, err := completed(patch, t.object)
-		return t, raw, err
+		if err != nil {
+			return t, nil, err
+		}
+		return t, raw, checkChange(t, raw)
 	}
 	if again {
-		// An invalid change must not leave another repair allowed: the next change of the template would be admitted as it.
+		// A change that releases nothing must not leave another repair allowed: the next change of the template that has the
+		// label would be admitted as it.
 		t, _, err := prepare()
 		if err != nil {
 			return err
@@ -145,6 +151,30 @@ func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, erro
 		return nil, fmt.Errorf("read --patch: %w: metadata and its labels must be maps", err)
 	}
 	return json.Marshal(patch)
+}
+
+// checkChange returns an error if a merge patch does not change the pod template of a workload.
+func checkChange(t target, patch []byte) error {
+	before, err := t.object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	raw, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return fmt.Errorf("apply the merge patch to %s: %w", t, err)
+	}
+	var after unstructured.Unstructured
+	if err := after.UnmarshalJSON(raw); err != nil {
+		return fmt.Errorf("apply the merge patch to %s: %w", t, err)
+	}
+	of := func(o *unstructured.Unstructured) any {
+		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "template") // another type is a change
+		return template
+	}
+	if reflect.DeepEqual(of(t.object), of(&after)) {
+		return fmt.Errorf("the change leaves the pod template of %s as it is: it releases nothing", t)
+	}
+	return nil
 }
 
 // printReleased prints the release that a change began.
