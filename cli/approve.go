@@ -92,7 +92,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		}
 		switch {
 		case apierrors.IsForbidden(err):
-			return c.withRole(err, f.Namespace, "judges", "breakwater-judge")
+			return c.withRole(err, f.Namespace, "breakwater-judge")
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:

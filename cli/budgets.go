@@ -39,7 +39,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 			}
 			budgets, err := c.breakwater.PolicyV1alpha1().PodUnavailableBudgets(namespace).List(cmd.Context(), metav1.ListOptions{})
 			if err != nil {
-				return listError("budgets", "protection", err)
+				return c.listError("budgets", "protection", namespace, err)
 			}
 			controls, err := c.breakwater.PolicyV1alpha1().PodDeletionFlowControls().List(cmd.Context(), metav1.ListOptions{})
 			answer := budgetsAnswer{Budgets: budgets.Items}
@@ -49,7 +49,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 			case apierrors.IsForbidden(err): // flow controls are cluster-scoped
 				answer.Note = "Flow controls are not shown: you may not list poddeletionflowcontrols."
 			default:
-				return listError("flow controls", "protection", err)
+				return c.listError("flow controls", "protection", "", err)
 			}
 			return a.printBudgets(format, answer)
 		},

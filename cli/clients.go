@@ -66,15 +66,17 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 }
 
 // withRole adds to an error about a missing right in a namespace the command that binds a role with it.
-func (c *clients) withRole(err error, namespace, binding, role string) error {
+func (c *clients) withRole(err error, namespace, role string) error {
 	if !apierrors.IsForbidden(err) || namespace == "" {
 		return err
 	}
-	return fmt.Errorf("%w\na cluster admin can give you role %s: kubectl create rolebinding %s -n %s --clusterrole=%s --user=USER%s", err, role, binding, namespace, role, c.flags)
+	return fmt.Errorf("%w\nselect another namespace with -n, or let a cluster admin give you role %[2]s: kubectl create rolebinding %[2]s-USER -n %[3]s --clusterrole=%[2]s --user=USER%[4]s",
+		err, role, namespace, c.flags)
 }
 
-// listError is the error of a list of objects of a part of Breakwater.
-func listError(what, part string, err error) error {
+// listError is the error of a list of objects that a command about a part of Breakwater reads in a namespace, with role view.
+func (c *clients) listError(what, part, namespace string, err error) error {
+	err = c.withRole(err, namespace, "view")
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("list the %s: %w: part %s is not installed in the cluster: select another cluster with --context, or install it (docs/install.md)", what, err, part)
 	}

@@ -34,7 +34,7 @@ func (a *app) readConnectInput(ctx context.Context, c *clients, f connectFlags) 
 	}
 	list, err := c.breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return in, listError("settings", "change", err)
+		return in, c.listError("settings", "change", "", err)
 	}
 	objects := make([]*v1alpha1.OpsConfigInfo, len(list.Items))
 	for i := range list.Items {

@@ -60,15 +60,15 @@ the limit of function deadletter, which are only counted.`,
 func (c *clients) deadLetters(ctx context.Context, namespace string) ([]diagnosis.DeadLetter, map[string]corev1.Event, error) {
 	events, err := c.kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonEventUndelivered})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the Events: %w", err)
+		return nil, nil, c.listError("Events", "change", namespace, err)
 	}
 	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, listError("releases", "change", err)
+		return nil, nil, c.listError("releases", "change", namespace, err)
 	}
 	batches, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil, listError("batches", "change", err)
+		return nil, nil, c.listError("batches", "change", namespace, err)
 	}
 	byName := map[string]corev1.Event{}
 	for _, e := range events.Items {

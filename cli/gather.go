@@ -16,7 +16,6 @@ import (
 
 // input gathers the releases of a workload and their batches.
 func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err error) {
-	defer func() { err = c.withRole(err, f.Namespace, "viewers", "view") }()
 	f = diagnosis.Input{
 		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
 		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
@@ -28,7 +27,7 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	case f.Annotations[v1alpha1.VersionKey] != "":
 		f.OptedIn = true // without the right to read namespaces, the workload shows it
 	default:
-		return f, fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err)
+		return f, c.withRole(fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err), f.Namespace, "view")
 	}
 	if f.Releases, err = c.releasesOf(ctx, t); err != nil {
 		return f, err
@@ -44,7 +43,7 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
 	})
 	if err != nil {
-		return f, listError("batches", "change", err)
+		return f, c.listError("batches", "change", f.Namespace, err)
 	}
 	for _, b := range batches.Items {
 		if owner := metav1.GetControllerOf(&b); owner != nil && uids[owner.UID] {
@@ -60,7 +59,7 @@ func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWo
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(t.object.GetName()),
 	})
 	if err != nil {
-		return nil, listError("releases", "change", err)
+		return nil, c.listError("releases", "change", t.object.GetNamespace(), err)
 	}
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.ChangeWorkload) bool {
 		return r.Spec.WorkloadRef.UID != t.object.GetUID()
@@ -73,7 +72,8 @@ func (c *clients) saved(ctx context.Context, t target) ([]savedtemplate.Saved, e
 	if err != nil {
 		return nil, err
 	}
-	return savedtemplate.List(ctx, c.kube, w)
+	all, err := savedtemplate.List(ctx, c.kube, w)
+	return all, c.withRole(err, w.Namespace, "view")
 }
 
 // inputOf gathers the releases of the workload of an argument.

@@ -63,7 +63,7 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 	}
 	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.withRole(listError("releases", "change", err), namespace, "viewers", "view")
+		return nil, c.listError("releases", "change", namespace, err)
 	}
 	return list.Items, nil
 }

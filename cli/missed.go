@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,7 +33,7 @@ func (c *clients) missed(ctx context.Context, t target, releases []v1alpha1.Chan
 	if err != nil || version == annotated.Version {
 		return "", err
 	}
-	all, err := savedtemplate.List(ctx, c.kube, w)
+	all, err := c.saved(ctx, t)
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +79,7 @@ func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.W
 func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, release *v1alpha1.ChangeWorkload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return false, fmt.Errorf("list the ReplicaSets of namespace %s: %w", w.Namespace, err)
+		return false, c.listError("ReplicaSets", "change", w.Namespace, err)
 	}
 	for i := range list.Items {
 		rs := &list.Items[i]
@@ -104,7 +103,7 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
+		return false, c.listError("ControllerRevisions", "change", w.Namespace, err)
 	}
 	templates, err := savedtemplate.FromControllerRevisions(list.Items, w)
 	if err != nil {

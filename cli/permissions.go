@@ -42,7 +42,7 @@ func (a *app) permissionsCommand() *cobra.Command {
 			}
 			pods, err := c.kube.CoreV1().Pods(namespace).List(cmd.Context(), metav1.ListOptions{})
 			if err != nil {
-				return fmt.Errorf("list the pods: %w", err)
+				return c.listError("pods", "permission", namespace, err)
 			}
 			var found []permission
 			states := map[string]diagnosis.State{}

@@ -84,7 +84,7 @@ func (a *app) simulateDelete() *cobra.Command {
 		Example: "  kubectl breakwater simulate delete pod/web-0\n  kubectl breakwater simulate delete namespace/shop",
 	}, func(ctx context.Context, c *clients, args []string, collect func() []string) (all []simulated, err error) {
 		for _, argument := range args {
-			t, err := c.target(ctx, argument)
+			t, _, err := c.read(ctx, argument)
 			if err != nil {
 				return nil, err
 			}

@@ -78,29 +78,35 @@ func oneArgument(count cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// target reads the object of an argument KIND/NAME, in the selected namespace if its kind has one.
+// target reads an object that role view may read: see read.
 func (c *clients) target(ctx context.Context, argument string) (target, error) {
+	t, namespace, err := c.read(ctx, argument)
+	return t, c.withRole(err, namespace, "view")
+}
+
+// read reads the object of an argument KIND/NAME, in the selected namespace if its kind has one. It returns this namespace.
+func (c *clients) read(ctx context.Context, argument string) (_ target, namespace string, err error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return target{}, fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/web", argument)
+		return target{}, "", fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/web", argument)
 	}
 	mapping, err := c.mapping(kind)
 	if err != nil {
-		return target{}, err
+		return target{}, "", err
 	}
 	var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
-	namespace, notFound := "", missing("the cluster has no %s %q", kind, name)
+	notFound := missing("the cluster has no %s %q", kind, name)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace, client = c.namespace, c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
 		notFound = missing("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
 	}
 	o, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return target{}, notFound
+		return target{}, namespace, notFound
 	} else if err != nil {
-		return target{}, c.withRole(fmt.Errorf("read %s: %w", argument, err), namespace, "viewers", "view")
+		return target{}, namespace, fmt.Errorf("read %s: %w", argument, err)
 	}
-	return target{mapping.Resource, o}, nil
+	return target{mapping.Resource, o}, namespace, nil
 }
 
 // workload reads the workload of an argument, which may name one of its releases or batches.

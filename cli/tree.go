@@ -79,7 +79,7 @@ func (c *clients) treeInputs(ctx context.Context, args []string) (inputs []diagn
 func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Input, err error) {
 	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(c.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.withRole(listError("releases", "change", err), c.namespace, "viewers", "view")
+		return nil, c.listError("releases", "change", c.namespace, err)
 	}
 	owners := map[types.UID]v1alpha1.WorkloadRef{}
 	for _, r := range list.Items {

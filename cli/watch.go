@@ -53,7 +53,7 @@ func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{
 	}
 	// An informer retries a denied list for ever and returns no error.
 	if _, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		return nil, c.withRole(listError("batches", "change", err), namespace, "viewers", "view")
+		return nil, c.listError("batches", "change", namespace, err)
 	}
 	factory.Start(ctx.Done())
 	return changed, nil
