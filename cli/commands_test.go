@@ -51,3 +51,16 @@ func TestPrintedCommandsOfAllAnswersSelectTheCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestTextsOfOthersStayOnTheirLineAndHaveNoControlCharacters(t *testing.T) {
+	pods := listOf("v1", "Pod", `{"metadata":{"name":"web-0","namespace":"shop"},
+		"status":{"conditions":[{"type":"stke.io/Authorized","status":"False","reason":"Denied\u001b[2J","message":"no\nshop   web-1   Granted"}]}}`)
+	_, output, _ := discovery.with("/api/v1/namespaces/shop/pods", pods).run(t, "permissions")
+	if lines := strings.Split(output, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "shop        web-0   Denied�[2J") || !strings.HasSuffix(lines[1], "   no shop web-1 Granted") {
+		t.Errorf("printed\n%q", output)
+	}
+	_, output, _ = discovery.with("/api/v1/namespaces/shop/pods", `{"kind":"Status","status":"Failure","code":500,"message":"first\nsecond\u001b[2J"}`).run(t, "permissions")
+	if output != "error: list the pods: first\nsecond�[2J\n" {
+		t.Errorf("printed %q", output)
+	}
+}

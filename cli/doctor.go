@@ -20,6 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -63,7 +64,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 	}
 	err := a.print(format, map[string]any{"checks": list(checks)}, failed, func(w io.Writer) error {
 		for _, c := range checks {
-			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, c.Message); err != nil {
+			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, text.OneLine(c.Message)); err != nil {
 				return err
 			}
 			if c.Fix != "" {

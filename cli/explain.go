@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -77,7 +78,7 @@ func writeExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Pain
 		return err
 	}
 	for _, why := range e.Why {
-		if _, err := fmt.Fprintln(w, "  "+why); err != nil {
+		if _, err := fmt.Fprintln(w, "  "+text.OneLine(why)); err != nil {
 			return err
 		}
 	}
@@ -88,11 +89,11 @@ func writeExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Pain
 		return err
 	}
 	for _, way := range e.WaysOut {
-		text := "  " + way.Do
+		line := "  " + way.Do
 		if way.Command != "" {
-			text += "\n    " + way.Command
+			line += "\n    " + way.Command
 		}
-		if _, err := fmt.Fprintln(w, text); err != nil {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}

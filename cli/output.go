@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // formats are the values of -o. An empty -o selects the output for people.
@@ -70,18 +71,19 @@ func list[T any](items []T) []T {
 	return items
 }
 
-// escape is an escape sequence of a colour, which takes no place on a terminal.
-var escape = regexp.MustCompile("\x1b\\[[0-9]+m")
+// escape is an escape sequence of a colour of colored, which takes no place on a terminal.
+var escape = regexp.MustCompile("\x1b\\[(?:0|31|32|33|36)m")
 
 func widthOf(cell string) int { return utf8.RuneCountInString(escape.ReplaceAllString(cell, "")) }
 
-// table writes rows with aligned columns. text/tabwriter counts escape sequences as text.
+// table writes rows with aligned columns, each on one line. text/tabwriter counts escape sequences as text.
 func table(w io.Writer, header []string, rows [][]string) error {
 	all := append([][]string{header}, rows...)
 	widths := make([]int, len(header))
 	for _, row := range all {
 		for i, cell := range row {
-			widths[i] = max(widths[i], widthOf(cell))
+			row[i] = text.OneLine(cell)
+			widths[i] = max(widths[i], widthOf(row[i]))
 		}
 	}
 	for _, row := range all {
@@ -104,15 +106,41 @@ func age(then, now time.Time) string {
 	return duration.HumanDuration(now.Sub(then))
 }
 
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// safeWriter replaces control characters: texts of others could otherwise change what a terminal shows. It keeps line
+// feeds, tabs and the colours of colored. Each write has whole characters and escape sequences.
+type safeWriter struct{ io.Writer }
+
+// control is a control character of a terminal, or an escape sequence of a colour.
+var control = regexp.MustCompile(escape.String() + `|[\x00-\x08\x0b-\x1f\x7f-\x{9f}]`)
+
+// Write implements io.Writer.
+func (w safeWriter) Write(p []byte) (int, error) {
+	safe := control.ReplaceAllStringFunc(strings.ToValidUTF8(string(p), string(utf8.RuneError)), func(found string) string {
+		if escape.MatchString(found) {
+			return found
+		}
+		return string(utf8.RuneError)
+	})
+	if _, err := io.WriteString(w.Writer, safe); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// terminal returns the terminal to which a stream writes; nil if there is none.
+func terminal(stream io.Writer) *os.File {
+	if safe, ok := stream.(safeWriter); ok {
+		stream = safe.Writer
+	}
+	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }
 
 // paint colours states on a terminal, unless NO_COLOR is set.
 func (a *app) paint() diagnosis.Paint {
-	if !isTerminal(a.Out) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if terminal(a.Out) == nil || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return diagnosis.Plain
 	}
 	return colored

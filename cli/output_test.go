@@ -75,3 +75,26 @@ deployment/api   HeldUnjudged   3d    another
 		t.Error("(-want +got):", diff)
 	}
 }
+
+// A message of a judge could otherwise hide a denial, or set the title of the terminal.
+func TestControlCharactersOfOthersDoNotReachTheTerminal(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\tb\n发布\x1b[32mPassed\x1b[0m": "a\tb\n发布\x1b[32mPassed\x1b[0m",
+		"\x1b[2J\x1b[5m\x1b]0;x\x07":    "�[2J�[5m�]0;x�",
+		"a\rb\x00\x7f\v":                "a�b���",
+		"\u0080\u009b2J\u009f":          "��2J�",
+		"a\x9b2J":                       "a�2J", // an invalid byte that some terminals read as CSI
+	} {
+		var out bytes.Buffer
+		if n, err := (safeWriter{&out}).Write([]byte(in)); n != len(in) || err != nil || out.String() != want {
+			t.Errorf("%q is written as %q, want %q; %d, %v", in, out.String(), want, n, err)
+		}
+	}
+	var out bytes.Buffer
+	for _, part := range []string{"\xc2", "\x9b", "\x1b", "[2J"} { // no control character is made of two writes
+		_, _ = safeWriter{&out}.Write([]byte(part))
+	}
+	if got := out.String(); got != "���[2J" {
+		t.Errorf("got %q", got)
+	}
+}

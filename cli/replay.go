@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/events/replay"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 func (a *app) replayCommand() *cobra.Command {
@@ -65,7 +66,7 @@ func (a *app) replay(ctx context.Context, c *clients, names []string) error {
 	for _, name := range names {
 		l, err := diagnosis.CheckReplay(letters, name, "kubectl breakwater deadletters -n "+c.namespace+c.flags)
 		if err == nil && l.Replay == diagnosis.Replayed {
-			_, err = fmt.Fprintf(a.Out, "%s: %s\n", name, l.Explanation)
+			_, err = fmt.Fprintf(a.Out, "%s: %s\n", name, text.OneLine(l.Explanation))
 		} else if err == nil {
 			var workload string
 			if workload, err = c.workloadOf(ctx, events[name]); err == nil {

@@ -42,6 +42,7 @@ func (e exitError) Error() string { return e.message }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
+	streams.Out, streams.ErrOut = safeWriter{streams.Out}, safeWriter{streams.ErrOut}
 	root := New(version, streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

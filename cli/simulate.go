@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -151,12 +152,13 @@ func (a *app) simulateDrain() *cobra.Command {
 // simulateEvictions leaves out pods that were deleted since they were listed, as kubectl
 // drain does.
 func (a *app) simulateEvictions(ctx context.Context, c *clients, pods []corev1.Pod, collect func() []string) (all []simulated, err error) {
-	if isTerminal(a.ErrOut) {
-		defer func() { _, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K") }() // removes the progress, also before an error is printed
+	progress := terminal(a.ErrOut)
+	if progress != nil {
+		defer func() { _, _ = fmt.Fprint(progress, "\r\x1b[K") }() // removes the progress, also before an error is printed
 	}
 	for i, p := range pods {
-		if isTerminal(a.ErrOut) {
-			_, _ = fmt.Fprintf(a.ErrOut, "\r%d of %d pods", i+1, len(pods))
+		if progress != nil {
+			_, _ = fmt.Fprintf(progress, "\r%d of %d pods", i+1, len(pods))
 		}
 		s, err := c.evict(ctx, p.Namespace, p.Name, collect)
 		if apierrors.IsNotFound(err) {
@@ -230,14 +232,14 @@ func (a *app) printSimulated(format string, all []simulated) error {
 			if !s.Allowed {
 				word = paint(s.outcomeText(), diagnosis.StateFailed)
 			}
-			text := s.Object + " " + word
+			line := s.Object + " " + word
 			if s.Namespace != "" {
-				text = s.Namespace + "/" + text
+				line = s.Namespace + "/" + line
 			}
 			if s.Message != "" {
-				text += ": " + s.Message
+				line += ": " + text.OneLine(s.Message)
 			}
-			if _, err := fmt.Fprintln(w, text); err != nil {
+			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}
 			for _, warning := range s.Warnings {

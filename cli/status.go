@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // statusAnswer is the answer of status.
@@ -68,7 +69,7 @@ func lineOf(answer statusAnswer, paint diagnosis.Paint) string {
 	if answer.State == diagnosis.StateNotJudged {
 		subject = answer.Workload
 	}
-	return fmt.Sprintf("%s is %s (%s): %s", subject, paint(string(answer.State), answer.State), answer.Reason, answer.Message)
+	return fmt.Sprintf("%s is %s (%s): %s", subject, paint(string(answer.State), answer.State), answer.Reason, text.OneLine(answer.Message))
 }
 
 // exitOf returns the exit code of a state as an error. explain is the command that explains the state.

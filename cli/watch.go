@@ -76,11 +76,10 @@ func (a *app) watch(ctx context.Context, c *clients, namespace string, show func
 		}
 		if !bytes.Equal(last, next.Bytes()) {
 			before := ""
-			if last != nil {
+			if screen := terminal(a.Out); screen != nil {
+				_, _ = fmt.Fprint(screen, "\x1b[H\x1b[2J") // clears it
+			} else if last != nil {
 				before = "\n"
-			}
-			if isTerminal(a.Out) {
-				before = "\x1b[H\x1b[2J" // clears the screen
 			}
 			if _, err := fmt.Fprintf(a.Out, "%s%s", before, next.Bytes()); err != nil {
 				return err

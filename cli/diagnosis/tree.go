@@ -8,6 +8,7 @@ import (
 	"github.com/xlab/treeprint"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // Paint colours a text by the state that it shows.
@@ -69,7 +70,7 @@ func addBatch(branch treeprint.Tree, b *v1alpha1.ChangePod, paint Paint) {
 	} else if b.Status.Message != "" {
 		phase += " after " + b.Status.Message
 	}
-	batch := branch.AddBranch(fmt.Sprintf("batch %d  %s", v1alpha1.ChangePodIndex(b.Name), phase))
+	batch := branch.AddBranch(fmt.Sprintf("batch %d  %s", v1alpha1.ChangePodIndex(b.Name), text.OneLine(phase)))
 	for i, p := range b.Spec.PodInfos {
 		if i == maxPods {
 			batch.AddNode(fmt.Sprintf("and %d more pods", len(b.Spec.PodInfos)-i))
@@ -80,7 +81,7 @@ func addBatch(branch treeprint.Tree, b *v1alpha1.ChangePod, paint Paint) {
 		if r := b.Status.ResultOf(p.Pod); r != nil && r.Source == "" && outcome != v1alpha1.OutcomeNoVerdict {
 			line += " by a person"
 		}
-		batch.AddNode(strings.TrimSuffix(line+": "+message, ": "))
+		batch.AddNode(strings.TrimSuffix(line+": "+text.OneLine(message), ": "))
 	}
 }
 
