@@ -12,18 +12,25 @@ func TestStatusSaysWhatIsWrongWithTheObject(t *testing.T) {
 		with(deploymentPath+"/web", deployment("A")).
 		with("/api/v1/namespaces/shop", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`).
 		with("/apis/apps/v1/namespaces/shop/replicasets/web-1", `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web-1","namespace":"shop",
-			"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u","controller":true}]},"spec":{"template":{}}}`)
+			"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u","controller":true}]},"spec":{"template":{}}}`).
+		with(deploymentPath+"/shop-1-deployment", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop-1-deployment","namespace":"shop",
+			"labels":{"serving.knative.dev/service":"shop","serving.knative.dev/serviceUID":"s"},
+			"ownerReferences":[{"apiVersion":"serving.knative.dev/v1","kind":"Revision","name":"shop-1","uid":"r","controller":true}]},"spec":{"template":{}}}`).
+		with("/apis/apps/v1/namespaces/shop/replicasets/shop-1-deployment-1", `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"shop-1-deployment-1",
+			"namespace":"shop","ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"shop-1-deployment","uid":"u","controller":true}]},"spec":{"template":{}}}`)
 	for name, tc := range map[string]struct {
 		server apiServer
 		object string
 		want   string
 	}{
-		"a name without its kind":     {s, "web", `"web" is not the name of an object: write KIND/NAME, for example deployment/web`},
-		"a kind without a name":       {s, "deployment/", `write KIND/NAME, for example deployment/web`},
-		"a kind in the plural":        {s, "deployments/api", `deployments "api" is not in namespace shop: select another one with -n`},
-		"a kind with a capital":       {s, "Deployment/api", `Deployment "api" is not in namespace shop`},
-		"a ReplicaSet of a workload":  {s, "replicaset/web-1", "replicaset/web-1 is a part of deployment/web: name that"},
-		"Breakwater is not installed": {s, "deployment/web", "part change is not installed in the cluster: select another cluster with --context, or install it"},
+		"a name without its kind":           {s, "api", `"api" is not the name of an object: write KIND/NAME, for example deployment/api`},
+		"a kind without a name":             {s, "deployment/", `write KIND/NAME, for example deployment/web`},
+		"a kind in the plural":              {s, "deployments/api", `deployments "api" is not in namespace shop: select another one with -n`},
+		"a kind with a capital":             {s, "Deployment/api", `Deployment "api" is not in namespace shop`},
+		"a ReplicaSet of a workload":        {s, "replicaset/web-1", "is a part of deployment/web: write deployment/web\n"},
+		"a ReplicaSet of a Knative Service": {s, "replicaset/shop-1-deployment-1", "is a part of ksvc/shop: write ksvc/shop\n"},
+		"a Deployment of a Knative Service": {s, "deployment/shop-1-deployment", "is a part of ksvc/shop: write ksvc/shop\n"},
+		"Breakwater is not installed":       {s, "deployment/web", "part change is not installed in the cluster: select another cluster with --context, or install it"},
 		"a missing right": {s.with(deploymentPath+"/web", failure("Forbidden", http.StatusForbidden)), "deployment/web",
 			"select another namespace with -n, or let a cluster admin give you role view: kubectl create rolebinding view-USER -n shop --clusterrole=view --user=USER --kubeconfig /dev/null --server http://127.0.0.1:"},
 	} {

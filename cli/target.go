@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +89,10 @@ func (c *clients) target(ctx context.Context, argument string) (target, error) {
 // read reads the object of an argument KIND/NAME, in the selected namespace if its kind has one. It returns this namespace.
 func (c *clients) read(ctx context.Context, argument string) (_ target, namespace string, err error) {
 	kind, name, ok := strings.Cut(argument, "/")
-	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+	if !ok {
+		return target{}, "", fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/%[1]s", argument)
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return target{}, "", fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/web", argument)
 	}
 	mapping, err := c.mapping(kind)
@@ -133,11 +138,33 @@ func (c *clients) workloadAbove(ctx context.Context, t target) (_ target, err er
 			return target{}, err
 		}
 	}
-	if owner := metav1.GetControllerOf(t.object); owner != nil && t.object.GetKind() == "ReplicaSet" {
-		return target{}, fmt.Errorf("%s is a part of %s/%s: name that", t, kindOf(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)).Argument(), owner.Name)
+	if of, err := c.partOf(ctx, t); err != nil {
+		return target{}, err
+	} else if of != "" {
+		return target{}, fmt.Errorf("%s is a part of %s: write %[2]s", t, of)
 	}
 	if _, found, _ := unstructured.NestedMap(t.object.Object, "spec", "template"); !found {
 		return target{}, fmt.Errorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, Knative Service (ksvc), or a kind of ConfigMap config-workloads", t)
 	}
 	return t, nil
+}
+
+// partOf returns, as an argument, the workload of a ReplicaSet, or the Knative Service of a Deployment; "" for other objects.
+func (c *clients) partOf(ctx context.Context, t target) (string, error) {
+	owner := metav1.GetControllerOf(t.object)
+	switch of := t.kind().GroupKind(); {
+	case of == workload.Deployment.GroupKind():
+		if name, _, ok := workload.KnativeServiceOf(t.object); ok {
+			return "ksvc/" + name, nil
+		}
+		return "", nil
+	case owner == nil || of != appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind():
+		return "", nil
+	}
+	above, err := c.target(ctx, kindOf(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)).Argument()+"/"+owner.Name)
+	if err != nil {
+		return "", err
+	}
+	of, err := c.partOf(ctx, above)
+	return cmp.Or(of, above.String()), err
 }
