@@ -54,7 +54,7 @@ func (c *clients) missed(ctx context.Context, t target, releases []v1alpha1.Chan
 	return version, nil
 }
 
-// missedInRevisions reports whether the revisions of the workload prove that its template is not that of version
+// missedInRevisions reports whether the revisions of the workload show that its template is not that of version
 // annotated, the version in its annotations. release is the ChangeWorkload of these, or nil; current is the version of the
 // workload's template.
 func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, release *v1alpha1.ChangeWorkload, annotated, current string) (bool, error) {
@@ -75,7 +75,8 @@ func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.W
 
 // missedInReplicaSets reports whether a ReplicaSet of the workload has annotated as its version annotation, and was created
 // after the release had succeeded, or has a template whose version is not current. The API server sets a new default in both
-// templates, and creates no ReplicaSet. That of the release may be deleted (revisionHistoryLimit).
+// templates, and creates no ReplicaSet. That of the release may be deleted (revisionHistoryLimit); one that was deleted by
+// hand looks the same.
 func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, release *v1alpha1.ChangeWorkload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
