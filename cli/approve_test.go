@@ -36,7 +36,7 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 	first, second := at(1, "busybox:1"), at(2, "busybox:2")
 	older := v1alpha1.ChangeWorkloadName("sleep", builder.Version(first))
 	current := v1alpha1.ChangeWorkloadName("sleep", builder.Version(second))
-	judge := "is neither the current release nor a batch of it: `kubectl breakwater reject deployment/sleep -n default -m REASON` is for the current release, " +
+	judge := "is neither the current release nor a batch of it: `kubectl breakwater reject deployment/sleep -n default --context c -m REASON` is for the current release, " +
 		builder.Version(second) + ", attempt 2"
 	for name, tc := range map[string]struct {
 		named string
@@ -50,7 +50,7 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 		"a batch":                     {named: "changepod/" + v1alpha1.ChangePodName(current, 2), want: []string{"b2"}},
 		"a pod of the batch":          {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b2"}, want: []string{"b2"}},
 		"a pod as kubectl names it":   {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"pod/b2"}, want: []string{"b2"}},
-		"a pod of another batch":      {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b1"}, err: "pod b1 is in no batch that is judged: `kubectl breakwater tree deployment/sleep -n default`"},
+		"a pod of another batch":      {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b1"}, err: "pod b1 is in no batch that is judged: `kubectl breakwater tree deployment/sleep -n default --context c`"},
 		"the order check of a batch":  {named: "changepod/" + v1alpha1.ChangePodName(current, 2), order: true, err: "name deployment/sleep, and not a batch"},
 		"the order check":             {named: "changeworkload/" + current, order: true},
 		"a former release":            {named: "changeworkload/" + older, err: judge},

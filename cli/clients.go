@@ -27,7 +27,7 @@ type clients struct {
 	flags string
 }
 
-// command returns a command of the plugin for an object, with the flags that select the cluster.
+// command returns a command of the plugin for an object, if one is named, with the flags that select the cluster.
 func (c *clients) command(verb, object, namespace string) string {
 	return diagnosis.Command(verb, object, namespace) + c.flags
 }

@@ -52,7 +52,7 @@ func cluster(t *testing.T, namespace *corev1.Namespace, live *appsv1.Deployment,
 		mapper.Add(v1alpha1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	kube := kubefake.NewClientset(namespace)
-	c := &clients{kube: kube, breakwater: fake.NewSimpleClientset(), mapper: mapper, namespace: "default",
+	c := &clients{kube: kube, breakwater: fake.NewSimpleClientset(), mapper: mapper, namespace: "default", flags: " --context c",
 		dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), unstructuredOf(t, live))}
 	for _, d := range passed {
 		release, _ := v1alpha1.ReleaseOf(d.Annotations)

@@ -12,10 +12,12 @@ func listOf(apiVersion, kind, items string) string {
 }
 
 // People paste a printed command, and the current context may be another cluster.
-func TestPrintedCommandsOfAllAnswersSelectTheCluster(t *testing.T) {
+func TestCommandsInAnswersSelectTheCluster(t *testing.T) {
 	const change = "app.ops.cloud.alipay.com/v1alpha1"
 	const releases = "/apis/" + change + "/namespaces/shop/"
 	s := discovery.with(releases+"changeworkloads", listOf(change, "ChangeWorkload", "")).
+		with(deploymentPath+"/web", deployment()).
+		with("/api/v1/namespaces/shop", `{"metadata":{"name":"shop"}}`).
 		with(releases+"changepods", listOf(change, "ChangePod", "")).
 		with("/apis/"+change+"/changeworkloads", listOf(change, "ChangeWorkload", "")).
 		with("/api/v1/namespaces/shop/events", listOf("v1", "Event", `{"metadata":{"name":"report","namespace":"shop","annotations":{"app.ops.cloud.alipay.com/cloudevent":"{}"}},
@@ -29,11 +31,14 @@ func TestPrintedCommandsOfAllAnswersSelectTheCluster(t *testing.T) {
 		with("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", listOf("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `{"metadata":{"name":"breakwater"}}`))
 	printed := regexp.MustCompile("kubectl [^`\n]*")
 	for command, want := range map[string][]string{
-		"get":                      {"kubectl breakwater explain KIND/NAME -n shop"},
-		"get -A":                   {"kubectl breakwater explain KIND/NAME -n NAMESPACE"},
-		"status gadget/web":        {"kubectl api-resources"},
-		"deadletters":              {"kubectl breakwater deadletters replay report -n shop"},
-		"deadletters replay other": {"kubectl breakwater deadletters -n shop"},
+		"get":                         {"kubectl breakwater explain KIND/NAME -n shop"},
+		"get -A":                      {"kubectl breakwater explain KIND/NAME -n NAMESPACE"},
+		"get deployment/web":          {"kubectl breakwater explain deployment/web -n shop"},
+		"approve deployment/web -m x": {"kubectl breakwater explain deployment/web -n shop"},
+		"status deployment/web":       {"kubectl breakwater explain deployment/web -n shop"},
+		"status gadget/web":           {"kubectl api-resources"},
+		"deadletters":                 {"kubectl breakwater deadletters replay report -n shop"},
+		"deadletters replay other":    {"kubectl breakwater deadletters -n shop"},
 		"doctor": {"kubectl -n altershieldoperator-system get deployments,pods",
 			"kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo",
 			"kubectl -n altershieldoperator-system edit configmap config-altershield"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ func (a *app) getCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint(), c.command("explain", "KIND/NAME", cmp.Or(namespace, "NAMESPACE")))
+				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint(), c.command("explain", cmp.Or(strings.Join(args, ""), "KIND/NAME"), cmp.Or(namespace, "NAMESPACE")))
 			}
 			if watch {
 				return a.watch(cmd.Context(), c, namespace, show)

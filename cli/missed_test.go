@@ -27,7 +27,7 @@ func TestStatusPassesNoTemplateThatWasNotJudged(t *testing.T) {
 	missed := at(1, "busybox:1", builder.Image("busybox:2"))
 	defaulted := at(1, "busybox:1", func(d *appsv1.Deployment) { d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst })
 	computed := at(1, "busybox:1", ofWebhook)
-	at := func(d *appsv1.Deployment, sinceSuccess time.Duration) *appsv1.Deployment {
+	createdAt := func(d *appsv1.Deployment, sinceSuccess time.Duration) *appsv1.Deployment {
 		d = d.DeepCopy()
 		d.CreationTimestamp = metav1.NewTime(succeededAt.Add(sinceSuccess))
 		return d
@@ -41,10 +41,10 @@ func TestStatusPassesNoTemplateThatWasNotJudged(t *testing.T) {
 		"a release that passed":                                    {optedIn, first, first, []*appsv1.Deployment{first}, diagnosis.StatePassed},
 		"a template that the webhook did not see":                  {optedIn, missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateRunning},
 		"a template that the webhook did not see, before it runs":  {optedIn, missed, first, []*appsv1.Deployment{first}, diagnosis.StateRunning},
-		"a template that the webhook did not see, history is gone": {optedIn, missed, first, []*appsv1.Deployment{at(missed, time.Hour)}, diagnosis.StateRunning},
+		"a template that the webhook did not see, history is gone": {optedIn, missed, first, []*appsv1.Deployment{createdAt(missed, time.Hour)}, diagnosis.StateRunning},
 		"a namespace that is not opted in any more":                {namespace(nil), missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateNotJudged},
 		"a version that the plugin computes otherwise":             {optedIn, computed, computed, []*appsv1.Deployment{first, computed}, diagnosis.StatePassed},
-		"a new default of Kubernetes":                              {optedIn, defaulted, first, []*appsv1.Deployment{at(defaulted, -time.Minute)}, diagnosis.StatePassed},
+		"a new default of Kubernetes":                              {optedIn, defaulted, first, []*appsv1.Deployment{createdAt(defaulted, -time.Minute)}, diagnosis.StatePassed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, tc.namespace, tc.live, tc.passed)

@@ -64,7 +64,7 @@ func (a *app) replay(ctx context.Context, c *clients, names []string) error {
 	requests := map[string][]string{}
 	var failed error
 	for _, name := range names {
-		l, err := diagnosis.CheckReplay(letters, name, "kubectl breakwater deadletters -n "+c.namespace+c.flags)
+		l, err := diagnosis.CheckReplay(letters, name, c.command("deadletters", "", c.namespace))
 		if err == nil && l.Replay == diagnosis.Replayed {
 			_, err = fmt.Fprintf(a.Out, "%s: %s\n", name, text.OneLine(l.Explanation))
 		} else if err == nil {

@@ -137,7 +137,7 @@ func TestStatusAndExplainAreAboutTheNamedRelease(t *testing.T) {
 			_, statusErr := (&app{}).awaitRelease(t.Context(), c, tc.named, 0)
 			_, explainErr := c.explain(t.Context(), tc.named)
 			for command, err := range map[string]error{"status": statusErr, "explain": explainErr} {
-				want := "`kubectl breakwater " + command + " deployment/sleep -n default` is for the current release"
+				want := "`kubectl breakwater " + command + " deployment/sleep -n default --context c` is for the current release"
 				if (err != nil) != tc.err || err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("%s: error is %v, want %t", command, err, tc.err)
 				}

@@ -138,7 +138,7 @@ func Examine(in Installation) []Check {
 		checks = append(checks, in.examine(p)...)
 	}
 	if !installed {
-		return []Check{{"installation", ResultFail, "the cluster has no part of Breakwater", "install it (README.md), or select another cluster with --context"}}
+		return []Check{{"installation", ResultFail, "the cluster has no part of Breakwater", "install it (docs/install.md), or select another cluster with --context"}}
 	}
 	return append(checks, in.selfCheck())
 }

@@ -107,7 +107,8 @@ func (f Input) command(verb string, more ...string) string {
 
 // Command returns a command of the plugin for an object, which people copy.
 func Command(verb, object, namespace string, more ...string) string {
-	return strings.Join(append([]string{"kubectl breakwater", verb, object, "-n", namespace}, more...), " ")
+	words := append([]string{"kubectl breakwater", verb, object, "-n", namespace}, more...)
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
 // Explain explains the state of a workload's current release.
