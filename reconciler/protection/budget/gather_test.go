@@ -84,6 +84,24 @@ func TestOnlyABudgetThatMayCoverAPodDependsOnItsOwners(t *testing.T) {
 	}
 }
 
+// The conversion webhook of another workload fails.
+func TestABroadcastJobWantsNoPodsOnNodesWhosePodHasEndedWhileOtherOwnersCannotBeRead(t *testing.T) {
+	b := targeting("web")
+	b.Spec.TargetRef.APIVersion, b.Spec.TargetRef.Kind = jobKind.GroupVersion().String(), jobKind.Kind
+	objects := append(podsOf(2, ownedBy(jobKind, "web")), newPod(9, ownedBy(cloneSetKind, "x"), nil))
+	for i := range 2 {
+		objects = append(objects, newPod(10+i, ownedBy(jobKind, "web"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+	}
+	w := newFixture(t, b, objects...)
+	w.withOwners(t, []*unstructured.Unstructured{newOwner(jobKind, "web", nil, map[string]any{"status": map[string]any{"desired": int64(4)}})}, nil)
+	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "clonesets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewInternalError(errors.New("conversion webhook failed"))
+	})
+	if s := w.reconcile(t); s.TotalReplicas != 2 {
+		t.Errorf("total %d, want 2", s.TotalReplicas)
+	}
+}
+
 // The informers of the workloads lag behind that of the pods.
 func TestABudgetAllowsNothingWhileAnOwnerOfAWatchedKindCannotBeRead(t *testing.T) {
 	unread := revision{"web-2", 3, 3, 3, 3}.objects(10)[2:]

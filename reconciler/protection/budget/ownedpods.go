@@ -48,17 +48,17 @@ func (a *ownedPods) add(chain []owner, exists bool) {
 
 // total returns how many pods the owners want; at least the sum of what the controllers
 // want, because the replicas of an owner above them may be groups of pods. If the
-// number is unknown, unknown says why, and total counts existing pods. ended are the ended pods by controller.
-func (a *ownedPods) total(ended map[ownerKey]int32) (total int32, unknown string) {
+// number is unknown, unknown says why, and total counts existing pods. pods are counted by direct controller.
+func (a *ownedPods) total(pods map[ownerKey]podCounts) (total int32, unknown string) {
 	var wanted, observed int32
 	for _, c := range a.controllers {
 		if c.wanted != nil {
-			wanted += c.left(ended)
+			wanted += c.left(pods)
 			observed += c.observed
 		}
 	}
 	if a.top.wanted != nil {
-		wanted, observed = max(wanted, a.top.left(ended)), max(observed, a.top.observed)
+		wanted, observed = max(wanted, a.top.left(pods)), max(observed, a.top.observed)
 	}
 	switch {
 	case a.top.wanted == nil:

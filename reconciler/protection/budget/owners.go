@@ -40,12 +40,14 @@ type owner struct {
 }
 
 // left returns how many pods the owner, whose replicas are known, wants. A node of a BroadcastJob whose pod has ended
-// wants no further one, until this pod is deleted. (The pod of a removed node is deleted within a minute or so.)
-func (o owner) left(ended map[ownerKey]int32) int32 {
+// wants no further one, until this pod is deleted. The ended pod of a removed node is deleted only after a minute or so,
+// and is subtracted until then. Therefore the owner wants at least its active pods.
+func (o owner) left(pods map[ownerKey]podCounts) int32 {
 	if o.nodes == 0 {
 		return *o.wanted
 	}
-	return min(*o.wanted, max(o.nodes-ended[o.key()], 0))
+	p := pods[o.key()]
+	return min(*o.wanted, max(o.nodes-p.ended, p.active))
 }
 
 // ownerKey identifies an owner by what a reference to it has. A user can edit the references of

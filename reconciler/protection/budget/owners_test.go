@@ -303,6 +303,7 @@ func TestABroadcastJobWantsNoPodsOnNodesWhosePodHasEnded(t *testing.T) {
 		"parallelism":                                  {pods{running, running, ended}, int64(2), "running", 2, 1},
 		"fewer nodes than parallelism left":            {pods{running, ended, ended, ended}, int64(2), "running", 1, 1},
 		"more have ended than it has nodes":            {pods{ended, ended, ended, ended, ended}, nil, "running", 0, 0},
+		"nodes were removed whose pods have ended":     {pods{running, running, ended, ended, ended, ended}, nil, "running", 2, 1},
 		"paused, so it keeps pods of a node that left": {pods{running, running, ended, ended}, nil, "paused", 4, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,13 +42,16 @@ type ownerTally struct {
 	orphans int32
 	// direct is the number of available pods by their direct controller.
 	direct map[ownerKey]int32
-	// ended is the number of ended pods that are not terminating by their direct controller.
-	ended map[ownerKey]int32
+	// pods are counted by their direct controller.
+	pods map[ownerKey]podCounts
 }
+
+// podCounts are numbers of pods that are not terminating.
+type podCounts struct{ active, ended int32 }
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string, late lateKinds) *ownerTally {
 	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, late: late,
-		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}, ended: map[ownerKey]int32{}}
+		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}, pods: map[ownerKey]podCounts{}}
 }
 
 // chain has the controllers above pods.
@@ -153,11 +156,17 @@ func (t *ownerTally) limitResync(o owner) {
 
 // count adds a pod with the controllers above it.
 func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
-	exists := p.DeletionTimestamp == nil
-	if workload.PodEnded(p) {
-		if exists && len(owners) > 0 {
-			t.ended[owners[0].key()]++
+	exists, ended := p.DeletionTimestamp == nil, workload.PodEnded(p)
+	if exists && len(owners) > 0 {
+		n := t.pods[owners[0].key()]
+		if ended {
+			n.ended++
+		} else {
+			n.active++
 		}
+		t.pods[owners[0].key()] = n
+	}
+	if ended {
 		return
 	}
 	if len(owners) == 0 {
@@ -208,10 +217,10 @@ func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (w
 	if t.owned[o.key()] == nil && !o.terminatingOrGone && o.wanted != nil {
 		t.owned[o.key()] = newOwnedPods(o)
 	}
-	if !o.ofPods {
+	if !o.ofPods || o.wanted == nil {
 		return nil, nil
 	}
-	return o.wanted, nil
+	return new(o.left(t.pods)), nil
 }
 
 // selected counts the topmost Deployments and StatefulSets whose pod template a selector matches even if
@@ -245,7 +254,7 @@ func (t *ownerTally) selected(scope budget.Scope) error {
 func (t *ownerTally) total() (total int32, unknown string) {
 	total = t.orphans
 	for _, a := range t.owned {
-		n, why := a.total(t.ended)
+		n, why := a.total(t.pods)
 		total += n
 		// Each reconciliation has to report the same reason.
 		if why != "" && (unknown == "" || why < unknown) {
