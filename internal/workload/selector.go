@@ -8,12 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PodSelector returns spec.selector of an object of any kind; nil if it has none. A ReplicationController has a
+// PodSelector returns spec.selector of an object of any kind; nil if it is absent or null. A ReplicationController has a
 // plain map of labels.
 func PodSelector(object map[string]any) (*metav1.LabelSelector, error) {
-	raw, ok, err := unstructured.NestedMap(object, "spec", "selector")
-	if err != nil || !ok {
+	found, _, err := unstructured.NestedFieldNoCopy(object, "spec", "selector")
+	if err != nil || found == nil {
 		return nil, err
+	}
+	raw, ok := found.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("spec.selector is of type %T, want an object", found)
 	}
 	if object["kind"] == "ReplicationController" {
 		raw = map[string]any{"matchLabels": raw}
