@@ -37,8 +37,8 @@ import (
 const (
 	// maxBody is the maximum size of a request, which has a few names only.
 	maxBody = "16K"
-	// timeout limits one request.
-	timeout = 20 * time.Second
+	// Timeout limits one request.
+	Timeout = 20 * time.Second
 	// rejectedTokenTTL is how long rejected tokens are cached. Accepted tokens are
 	// not cached, because their ServiceAccount may be deleted.
 	rejectedTokenTTL = 5 * time.Second
@@ -78,7 +78,7 @@ func New(o Options) http.Handler {
 	limit := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
-	e.Use(s.count, limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))
+	e.Use(s.count, limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(Timeout))
 	e.GET("/openapi/altershield/suspend/deployment", s.suspended)
 	e.PUT("/openapi/altershield/deployment/rollback", s.rollback)
 	return e
@@ -137,8 +137,8 @@ func answerError(err error, c echo.Context) {
 	switch {
 	case errors.As(err, &known):
 		a = answer{Code: known.status, Message: known.message, Field: known.field}
-	case unanswered(err):
-		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer in time: try again"}
+	case apiServerFailed(err):
+		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer, or failed: try again"}
 	case errors.As(err, &echoed):
 		a = answer{Code: echoed.Code, Message: fmt.Sprint(echoed.Message)}
 	}
@@ -151,8 +151,12 @@ func answerError(err error, c echo.Context) {
 	_ = c.JSON(a.Code, a) // fails only if the client has disconnected
 }
 
-// unanswered reports whether a request to the API server failed because it was unreachable or overloaded, or took too long.
-func unanswered(err error) bool {
-	return apierrs.IsTimeout(err) || apierrs.IsServerTimeout(err) || apierrs.IsTooManyRequests(err) || apierrs.IsServiceUnavailable(err) ||
-		errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+// apiServerFailed reports whether a request to the API server failed because it was unreachable or overloaded, took too
+// long, or was answered with an error of the API server itself, for example because a webhook or etcd did not answer.
+func apiServerFailed(err error) bool {
+	var answer apierrs.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError {
+		return true
+	}
+	return apierrs.IsTooManyRequests(err) || errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -392,13 +392,14 @@ func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 	}
 }
 
-func TestOnlyAnAPIServerThatDoesNotAnswerIsAnswered503(t *testing.T) {
+func TestOnlyAFailureOfTheAPIServerIsAnswered503(t *testing.T) {
 	refused := &url.Error{Op: "Post", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
 	for name, tc := range map[string]struct {
 		err  error // nil is a panic
 		want int
 	}{
 		"unavailable":         {apierrs.NewServiceUnavailable("secret"), 503},
+		"an error":            {apierrs.NewInternalError(errors.New("secret: etcdserver: leader changed")), 503},
 		"unreachable":         {fmt.Errorf("secret: %w", refused), 503},
 		"no answer in time":   {fmt.Errorf("secret: %w", context.DeadlineExceeded), 503},
 		"an unexpected error": {errors.New("secret"), 500},
