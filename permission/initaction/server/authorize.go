@@ -39,9 +39,18 @@ const (
 	addressTimeout = 30 * time.Second
 )
 
-// errDraining is the answer to a new call of a replica that is shutting down. The client pauses before it retries an
-// error, and the pause grows.
+// errDraining is the answer to a new call of a replica that is shutting down, and to a reset. The client pauses before it
+// retries an error, and the pause grows.
 var errDraining = problemf(http.StatusServiceUnavailable, reasonDraining, drainingMessage)
+
+func (s *server) draining() bool {
+	select {
+	case <-s.Draining:
+		return true
+	default:
+		return false
+	}
+}
 
 // authorize handles the call of an init container.
 func (s *server) authorize(c echo.Context) error {
@@ -71,10 +80,8 @@ func (s *server) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-s.Draining:
+	if s.draining() {
 		return errDraining
-	default:
 	}
 	start := s.Clock.Now()
 	stream := openStream(c, s)

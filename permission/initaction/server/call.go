@@ -157,12 +157,9 @@ func callsCentre(a Action) bool {
 
 // endedAnswer returns the answer of a call that ends undecided, and whether it ends.
 func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
-	select {
-	case <-c.Draining:
-		return protocol.Answer{State: protocol.Waiting, Reason: reasonDraining, Message: drainingMessage}, true
-	default:
-	}
 	switch {
+	case c.draining():
+		return protocol.Answer{State: protocol.Waiting, Reason: reasonDraining, Message: drainingMessage}, true
 	case ctx.Err() == nil: // asked before its cause, because a later call may replace this one at any time
 		return protocol.Answer{}, false
 	case errors.Is(context.Cause(ctx), errReplaced):

@@ -32,8 +32,8 @@ const (
 	maxBody = "16K"
 	// apiServerTimeout bounds one call to the API server.
 	apiServerTimeout = 5 * time.Second
-	// requestTimeout bounds a request other than authorize.
-	requestTimeout = 20 * time.Second
+	// RequestTimeout bounds a request other than authorize.
+	RequestTimeout = 20 * time.Second
 )
 
 // Centre is the client of the permission centre.
@@ -70,7 +70,8 @@ type Options struct {
 	Recorder record.EventRecorder
 	Events   events.Sender
 	Meter    metric.Meter
-	// Draining is closed when the process shuts down; clients of open calls then retry.
+	// Draining is closed when the process shuts down. Open calls then end, and clients retry. Pods, Recorder and Events need
+	// not work anymore, so new calls and resets are answered with an error.
 	Draining <-chan struct{}
 }
 
@@ -99,7 +100,7 @@ func New(o Options) http.Handler {
 	limit := authlimit.New(func() float64 { return o.Settings().UnauthenticatedRequestsPerMinute }, o.Clock)
 	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST(protocol.AuthorizePath, s.authorize)
-	short := middleware.ContextTimeout(requestTimeout)
+	short := middleware.ContextTimeout(RequestTimeout)
 	e.GET("/v1/pods/:namespace/:name", s.status, short)
 	e.POST("/v1/pods/:namespace/:name/reset", s.reset, short)
 	return e

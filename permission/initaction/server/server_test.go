@@ -532,6 +532,16 @@ func TestAReplicaThatShutsDownEndsItsCalls(t *testing.T) {
 	}
 }
 
+// The senders of Events have ended, so nobody would learn of the reset.
+func TestAReplicaThatShutsDownResetsNoBreaker(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	close(w.draining)
+	status, a := w.send(t.Context(), http.MethodPost, "/v1/pods/default/web/reset", "jane", "")
+	if n := w.requests("configmaps"); status != http.StatusServiceUnavailable || a.Reason != "Draining" || n != 0 {
+		t.Errorf("%d %+v, %d requests for the breaker", status, a, n)
+	}
+}
+
 // failingPreparation is a preparation that fails a given number of times.
 type failingPreparation struct {
 	failures int

@@ -67,6 +67,9 @@ func (s *server) reset(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.draining() { // nobody would learn of the reset: Events are not sent anymore
+		return errDraining
+	}
 	ctx, key := c.Request().Context(), podbreaker.Key(pod.Namespace, pod.Name)
 	before := s.Breaker.Peek(key, pod.UID, s.Clock.Now(), "")
 	if _, err := s.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.Reset, Key: key, UID: pod.UID, Now: s.Clock.Now()}); err != nil {
