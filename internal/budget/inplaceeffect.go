@@ -123,7 +123,8 @@ type Restart struct {
 
 // EffectsOfRestart returns the effects of a restart of containers by OpenKruise. It waits for the unready
 // grace period once, and then stops one container after the other. After the deadline it stops no further
-// container, but a container that it is stopping may run until the end of its grace period.
+// container while kruise-manager runs, which enforces the deadline. But a container that it is stopping may run until the
+// end of its grace period.
 func EffectsOfRestart(p *corev1.Pod, names []string, r Restart) []Effect {
 	effects := effectsOn(p, names, false)
 	each := graceOf(ptr.Deref(r.Strategy.TerminationGracePeriodSeconds, ptr.Deref(p.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)))
