@@ -34,7 +34,7 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 		return err
 	}
 	defer func() {
-		flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
 		defer cancel()
 		err = errors.Join(err, flush(flushCtx))
 	}()

@@ -28,8 +28,8 @@ const (
 	// DrainTimeout limits how long a terminating process completes its requests. It
 	// exceeds the time that a function may work on an event.
 	DrainTimeout = 45 * time.Second
-	// flushTimeout limits the export of the last metrics and spans.
-	flushTimeout = 5 * time.Second
+	// FlushTimeout limits the export of the last metrics and spans.
+	FlushTimeout = 5 * time.Second
 )
 
 // HealthPath is the path of the health check, which answers 200 while the process
@@ -48,7 +48,7 @@ type Program struct {
 	// connlimit.Authenticated. A further connection closes the oldest one.
 	MaxUnauthenticated int
 	// Endpoint: the process is an endpoint of a Service. When it terminates, it serves until its clients have learned
-	// so. For a function, the queue-proxy of Knative does this.
+	// so; its Background functions end before. For a function, the queue-proxy of Knative does this.
 	Endpoint bool
 	// Background functions run until their context ends. An error of one ends the
 	// process.

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/test/pipenetwork"
 )
 
 func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
@@ -129,56 +132,61 @@ func TestAFurtherUnauthenticatedConnectionClosesTheOldest(t *testing.T) {
 
 // Clients learn only some time after SIGTERM that the process is no longer an endpoint of its Service.
 func TestATerminatingEndpointOfAServiceAcceptsConnectionsUntilItIsQuiet(t *testing.T) {
-	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + listener.Addr().String()
-	ctx, stop := context.WithCancel(t.Context())
-	stopped, ended := make(chan struct{}), make(chan error)
-	program := process.Program{
-		Endpoint:   true,
-		Handler:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "complete") }),
-		Background: []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); close(stopped); return nil }},
-	}
-	go func() { ended <- process.Serve(ctx, listener, "test", program) }()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	probe := func() int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+process.HealthPath, nil)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenetwork.Network
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		program := process.Program{
+			Endpoint: true,
+			Handler:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "complete") }),
 		}
-		r.Header.Set("User-Agent", "kube-probe/1.34")
-		response, err := client.Do(r)
-		if err != nil {
-			t.Fatalf("probe: %v", err)
+		listener := network.Listen()
+		go func() { ended <- process.Serve(ctx, listener, "test", program) }()
+		const pod, kubelet = "192.0.2.1", "192.0.2.2"
+		withOpenConnection := network.Client(pod)
+		withOpenConnection.Transport.(*http.Transport).DisableKeepAlives = false
+		send := func(client *http.Client, userAgent string) (status int, closed bool) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://test/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("User-Agent", userAgent)
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			_, _ = io.Copy(io.Discard, response.Body)
+			return response.StatusCode, response.Close
 		}
-		defer func() { _ = response.Body.Close() }()
-		return response.StatusCode
-	}
-	if got := probe(); got != http.StatusOK {
-		t.Errorf("probe before termination: %d", got)
-	}
-	get(t, url+"/") // leaves an idle connection
-	stop()
-	<-stopped
-	for status := 0; status != http.StatusServiceUnavailable; status = probe() {
-		time.Sleep(time.Millisecond)
-	}
-	response, err := client.Get(url + "/") //nolint:noctx // our own server
-	if err != nil {
-		t.Fatalf("a new connection: %v", err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("a request on a new connection: %d", response.StatusCode)
-	}
-	if response, err = http.Get(url + "/"); err != nil || !response.Close { //nolint:gosec,noctx // our own address
-		t.Fatalf("a request on an open connection, which must then be closed: %+v, %v", response, err)
-	}
-	_ = response.Body.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+		probe := func() int {
+			status, _ := send(network.Client(kubelet), "kube-probe/1.34")
+			return status
+		}
+		if got := probe(); got != http.StatusOK {
+			t.Errorf("probe before termination: %d", got)
+		}
+		send(withOpenConnection, "")
+		stop()
+		synctest.Wait()
+		if got := probe(); got != http.StatusServiceUnavailable {
+			t.Errorf("probe after SIGTERM: %d", got)
+		}
+		for range 2 {
+			time.Sleep(drain.QuietPeriod - time.Second)
+			if got, _ := send(network.Client(pod), ""); got != http.StatusOK {
+				t.Errorf("a request on a new connection: %d", got)
+			}
+		}
+		if got, closed := send(withOpenConnection, ""); got != http.StatusOK || !closed {
+			t.Errorf("a request on an open connection, which must then be closed: %d, closed %t", got, closed)
+		}
+		last := time.Now()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(last); took < drain.QuietPeriod || took > drain.QuietPeriod+time.Second {
+			t.Errorf("the process ended %s after the last request", took)
+		}
+	})
 }

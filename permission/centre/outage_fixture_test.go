@@ -33,6 +33,7 @@ import (
 	initserver "github.com/breakwater-dev/breakwater/permission/initaction/server"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/test/pipenetwork"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -59,7 +60,7 @@ type outageFixture struct {
 	ctx               context.Context
 	cancel            func()
 	running           sync.WaitGroup
-	toCentre, toInit  pipeNetwork
+	toCentre, toInit  pipenetwork.Network
 	centre            *Centre
 	stopCentreReplica func()
 	kube              *fake.Clientset
@@ -83,9 +84,9 @@ func (w *outageFixture) stop() {
 }
 
 // serve serves until the function that it returns is called.
-func (w *outageFixture) serve(n *pipeNetwork, h http.Handler) func() {
+func (w *outageFixture) serve(n *pipenetwork.Network, h http.Handler) func() {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	listener := n.listen()
+	listener := n.Listen()
 	w.running.Go(func() { _ = server.Serve(listener) })
 	return func() { _ = server.Close() }
 }
@@ -118,7 +119,7 @@ func (w *outageFixture) register(endpoint string) {
 	p := double.Registration("double", endpoint, "platform")
 	p.RateLimit, p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = api.RateLimit{PerSecond: 50, Burst: 5}, "secret", true, 1
 	p.Retry = api.Retry{MaxCalls: maxCalls, BackoffSeconds: 2, PollTimeoutSeconds: 600}
-	f := &fixture{t: w.t, url: "http://centre", skipValidation: true, client: w.toCentre.client("192.0.2.9")}
+	f := &fixture{t: w.t, url: "http://centre", skipValidation: true, client: w.toCentre.Client("192.0.2.9")}
 	f.mustDo(adminToken, "POST", "/v1/providers", p, nil)
 	f.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: "db", Owner: "team-a"}, Provider: "double", Parameters: map[string]string{"name": "db"}}, nil)
 	f.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}}, nil)
@@ -153,7 +154,7 @@ func (w *outageFixture) startInitActionServer(limit *rate.Limiter) {
 	realClock := clock.RealClock{} // virtual in the bubble
 	stop := w.serve(&w.toInit, initserver.New(initserver.Options{
 		Kube: w.kube, Pods: corelisters.NewPodLister(w.podCache), Notifier: hub, Clock: realClock, Random: rand.Float64,
-		Centre: centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.client("192.0.2.8")}), Limit: limit,
+		Centre: centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.Client("192.0.2.8")}), Limit: limit,
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(10_000), Events: discardEvents{}, Meter: noop.Meter{},
 	}))

@@ -59,7 +59,7 @@ func (p *outagePod) restart() {
 	p.w.running.Go(func() {
 		for backoff := 10 * time.Second; p.w.ctx.Err() == nil; backoff = min(2*backoff, 5*time.Minute) {
 			c := initclient.New(config, io.Discard)
-			c.HTTP = p.w.toInit.client(p.ip())
+			c.HTTP = p.w.toInit.Client(p.ip())
 			if result := c.Run(p.w.ctx); result.Code == protocol.ExitGranted {
 				if grants := p.w.double.Stats().OfPod("uid-" + p.name()); len(grants) != 1 || grants[0].IP != p.ip() {
 					p.w.t.Errorf("pod %d starts its app with %+v", p.n, grants)

@@ -4,7 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,4 +26,10 @@ func Manifests[T any](t *testing.T, path string) []T {
 		all = append(all, one)
 	}
 	return all
+}
+
+// GracePeriod returns terminationGracePeriodSeconds of the Deployment that a manifest begins with.
+func GracePeriod(t *testing.T, path string) time.Duration {
+	t.Helper()
+	return time.Duration(*Manifests[appsv1.Deployment](t, path)[0].Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 }

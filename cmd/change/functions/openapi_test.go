@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	changefake "github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
+	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/internal/process"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -139,5 +141,12 @@ func TestTheManifestOfOpenAPIMountsTheCertificateThatItServes(t *testing.T) {
 	if ports := service.Spec.Ports; len(ports) != 1 || ports[0].Port != 443 || ports[0].TargetPort.String() != c.Ports[0].Name ||
 		c.Env[0].Name != "PORT" || c.Env[0].Value != "8443" || c.Ports[0].ContainerPort != 8443 {
 		t.Errorf("the Service has ports %v, the container %v", ports, c.Ports)
+	}
+}
+
+func TestOpenAPIIsNotKilledWhileItDrains(t *testing.T) {
+	grace, want := builder.GracePeriod(t, "../../../config/core/650-openapi.yaml"), drain.Timeout+rollbackapi.Timeout+process.FlushTimeout
+	if grace <= want {
+		t.Errorf("the pod is killed after %s, want more than %s", grace, want)
 	}
 }

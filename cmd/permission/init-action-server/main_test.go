@@ -11,7 +11,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/permission/initaction/server"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // newEmptyCluster returns an API server with namespace kube-system and no other objects.
@@ -63,5 +66,12 @@ func TestTheProcessLimitsConnectionsOfStrangersAndDrains(t *testing.T) {
 	}
 	if program.TLS == nil {
 		t.Error("tokens would be sent without TLS")
+	}
+}
+
+func TestTheProcessIsNotKilledWhileItDrains(t *testing.T) {
+	grace, want := builder.GracePeriod(t, "../../../config/permission/600-init-action-server.yaml"), drain.Timeout+server.RequestTimeout+process.FlushTimeout
+	if grace <= want {
+		t.Errorf("the pod is killed after %s, want more than %s", grace, want)
 	}
 }

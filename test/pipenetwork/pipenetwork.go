@@ -1,4 +1,6 @@
-package centre
+// Package pipenetwork connects HTTP clients with a server in memory, so that a test with a fake clock (testing/synctest) can
+// have both.
+package pipenetwork
 
 import (
 	"context"
@@ -8,30 +10,30 @@ import (
 	"syscall"
 )
 
-// pipeNetwork connects clients with one server in memory.
-type pipeNetwork struct {
+// Network connects clients with one server in memory.
+type Network struct {
 	mu     sync.Mutex
 	accept chan net.Conn
 	closed chan struct{}
 }
 
-// listen returns a listener of the network.
-func (n *pipeNetwork) listen() net.Listener {
+// Listen returns a listener of the network.
+func (n *Network) Listen() net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.accept, n.closed = make(chan net.Conn), make(chan struct{})
-	return &pipeListener{n, n.accept, n.closed}
+	return &listener{n, n.accept, n.closed}
 }
 
-// client returns an HTTP client with a source address.
-func (n *pipeNetwork) client(source string) *http.Client {
+// Client returns an HTTP client with a source address.
+func (n *Network) Client(source string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		n.mu.Lock()
 		accept, closed := n.accept, n.closed
 		n.mu.Unlock()
 		ours, theirs := net.Pipe()
 		select {
-		case accept <- pipeConn{theirs, source}:
+		case accept <- conn{theirs, source}:
 			return ours, nil
 		case <-closed:
 			return nil, syscall.ECONNREFUSED
@@ -42,13 +44,13 @@ func (n *pipeNetwork) client(source string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 }
 
-type pipeListener struct {
-	network *pipeNetwork
+type listener struct {
+	network *Network
 	accept  chan net.Conn
 	closed  chan struct{}
 }
 
-func (l *pipeListener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.accept:
 		return c, nil
@@ -57,7 +59,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *pipeListener) Close() error {
+func (l *listener) Close() error {
 	l.network.mu.Lock()
 	defer l.network.mu.Unlock()
 	select {
@@ -68,12 +70,12 @@ func (l *pipeListener) Close() error {
 	return nil
 }
 
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// pipeConn is a connection with a source address.
-type pipeConn struct {
+// conn is a connection with a source address.
+type conn struct {
 	net.Conn
 	source string
 }
 
-func (c pipeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.source), Port: 1} }
+func (c conn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.source), Port: 1} }
