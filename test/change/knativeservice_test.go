@@ -471,7 +471,7 @@ func TestARevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
 	w.mustPatch(t, releaseOf("v2"))
 	w.rollOut(t, 1)
 	w.checkKnativeRelease(t, 2)
-	if batches, err = w.batches(t.Context(), c); err != nil || len(batches) > 1 {
+	if batches, err = w.batches(t.Context(), c); err != nil || len(batches) != 1 {
 		t.Errorf("%d batches of the first Revision, %v", len(batches), err)
 	}
 }
