@@ -360,6 +360,7 @@ func percentageBatches(t *testing.T, e *environment) {
 		}
 	})
 	e.setConfig(t, v1alpha1.ConfigWaitThreshold, "5s")
+	observe(t, settingsTimeout)
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 5, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
@@ -367,9 +368,10 @@ func percentageBatches(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged := 0
+	judged, largest := 0, 0
 	for i, p := range pods {
 		judged += len(p.Spec.PodInfos)
+		largest = max(largest, len(p.Spec.PodInfos))
 		last := i == len(pods)-1
 		if len(p.Spec.PodInfos) > 2 || int(p.Spec.BatchNo) != i || p.Spec.Last != last || int(p.Spec.TotalBatches) < i+1 {
 			t.Errorf("batch %d of %d has %d pods: %+v", i, len(pods), len(p.Spec.PodInfos), p.Spec)
@@ -377,6 +379,9 @@ func percentageBatches(t *testing.T, e *environment) {
 	}
 	if judged != 5 || c.Status.Counts.Passed != 5 || len(pods) < 3 {
 		t.Errorf("%d pods in %d batches, counts %+v", judged, len(pods), c.Status.Counts)
+	}
+	if largest != 2 {
+		t.Errorf("the largest batch has %d pods, want 2: 40 %% of 5", largest)
 	}
 	// A release without pods times out, and continues when the pods are
 	// created.
