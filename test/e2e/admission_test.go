@@ -206,15 +206,11 @@ func invalidConfiguration(t *testing.T, e *environment) {
 func blockingSwitch(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
-	set := func(enable bool) {
-		n.run(t, "patch", "opsconfiginfo", "blocking", "-n", system, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"enable":%t}}`, enable))
+	enabled := func(enable bool) []string {
+		return []string{"patch", "opsconfiginfo", "blocking", "-n", system, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"enable":%t}}`, enable)}
 	}
-	t.Cleanup(func() {
-		_, err := kubectl.Kubectl{}.Run(context.Background(), "patch", "opsconfiginfo", "blocking", "-n", system, "--type=merge", "-p", `{"spec":{"enable":true}}`)
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	set := func(enable bool) { n.run(t, enabled(enable)...) }
+	n.cleanup(t, enabled(true)...)
 	dry := []string{"patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server"}
 	n.checkDenied(t, "web", dry...)
 	set(false)

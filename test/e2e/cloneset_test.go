@@ -50,11 +50,7 @@ func withCloneSets(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.configureCloneSets(t)
 	n.applyObject(t, cloneSetRights)
-	t.Cleanup(func() {
-		if _, err := n.kubectl.Run(context.Background(), "delete", "clusterrole", "e2e-clonesets"); err != nil {
-			t.Error(err)
-		}
-	})
+	n.cleanup(t, "delete", "clusterrole", "e2e-clonesets")
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {

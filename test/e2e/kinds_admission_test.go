@@ -199,18 +199,10 @@ func kindsPatch(t *testing.T, kinds string) []string {
 func (n *namespace) configureCloneSets(t *testing.T) (restore []string) {
 	t.Helper()
 	n.applyObject(t, crd)
-	t.Cleanup(func() {
-		if _, err := n.kubectl.Run(context.Background(), "delete", "crd", "clonesets.e2e.breakwater.dev"); err != nil {
-			t.Error(err)
-		}
-	})
+	n.cleanup(t, "delete", "crd", "clonesets.e2e.breakwater.dev")
 	n.run(t, "wait", "--for=condition=Established", "crd/clonesets.e2e.breakwater.dev")
 	restore = kindsPatch(t, n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}"))
-	t.Cleanup(func() {
-		if r, err := n.kubectl.Run(context.Background(), restore...); err != nil || r.Code != 0 {
-			t.Errorf("restore config-workloads: %v\n%s", err, r)
-		}
-	})
+	n.cleanup(t, restore...)
 	n.run(t, kindsPatch(t, cloneSetEntry)...)
 	return restore
 }
@@ -260,11 +252,7 @@ func bypassNeedsTheVerb(t *testing.T, e *environment) {
 	n.run(t, "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice")
 	n.applyObject(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`","labels":{"`+testLabel+`":"true"}},`+
 		`"spec":{"type":"bypass","content":"Authorized","enable":true}}`)
-	t.Cleanup(func() {
-		if _, err := n.kubectl.Run(context.Background(), "delete", "opsconfiginfo", "bypass", "-n", system); err != nil {
-			t.Error(err)
-		}
-	})
+	n.cleanup(t, "delete", "opsconfiginfo", "bypass", "-n", system)
 	repairs := []string{"patch", "deployment", "web", "--type=merge", "-p", repairOf("v2"), "--as=alice"}
 	lacks := func(args ...string) {
 		t.Helper()

@@ -73,6 +73,18 @@ func (n *namespace) run(t *testing.T, args ...string) string {
 	return r.Stdout
 }
 
+// cleanup runs kubectl after the test, which must exit with 0.
+func (n *namespace) cleanup(t *testing.T, args ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := n.kubectl.Output(ctx, "", args...); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // try runs kubectl with any exit code.
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	t.Helper()

@@ -3,7 +3,6 @@
 package protection
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -48,17 +47,18 @@ metadata: {name: %[1]s-counts, labels: {policy.breakwater.dev/count-custom-resou
 rules: [{apiGroups: [%[1]s.example.com], resources: [crontabs], verbs: [list]}]
 `
 
+// deleteDefinition deletes a protected definition and the ClusterRole that counts its objects after the test, if they exist.
+func (n *namespace) deleteDefinition(t *testing.T, crd string) {
+	n.cleanup(t, "delete", "clusterrole", n.name+"-counts", "--ignore-not-found")
+	n.cleanup(t, "delete", "crd", crd, "--ignore-not-found")
+	n.cleanup(t, "label", "crd", "--field-selector", "metadata.name="+crd, disableCascadingLabel+"-")
+}
+
 func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	crd := "crontabs." + n.name + ".example.com"
-	t.Cleanup(func() {
-		for _, args := range [][]string{
-			{"label", "crd", crd, disableCascadingLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
-		} {
-			_, _ = n.Run(context.WithoutCancel(t.Context()), args...)
-		}
-	})
+	n.deleteDefinition(t, crd)
 	n.apply(t, fmt.Sprintf(crontabCRD, n.name))
 	n.run(t, "wait", "--for=condition=Established", "crd", crd, "--timeout=60s")
 	// A webhook that may not list the objects denies the deletion.
@@ -126,13 +126,7 @@ func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) 
 	t.Parallel()
 	n := newNamespace(t)
 	crd := "crontabs." + n.name + ".example.com"
-	t.Cleanup(func() {
-		for _, args := range [][]string{
-			{"label", "crd", crd, disableCascadingLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
-		} {
-			_, _ = n.Run(context.WithoutCancel(t.Context()), args...)
-		}
-	})
+	n.deleteDefinition(t, crd)
 	const warning = "permit list with a ClusterRole that has the label policy.breakwater.dev/count-custom-resources=true"
 	if r := n.tryWithInput(t, fmt.Sprintf(crontabCRD, n.name), "create", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
 		t.Errorf("a definition is created:\n%s", r)
