@@ -25,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // collectorConfig is the configuration of the OpenTelemetry Collector: it receives OTLP and sends JSON.
@@ -72,14 +73,11 @@ func (c *collector) start(ctx context.Context, p *controlplane.ControlPlane) err
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := freeport.Find(ctx)
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	sink := httptest.NewServer(c) // until the process ends
 	config := fmt.Sprintf(collectorConfig, address, sink.URL)
 	if err := p.RunProgram(filepath.Join(built.Binaries, "collector"), nil, "--config", config); err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // bad is the marker of a release of which 7 % of the requests fail.
@@ -268,7 +270,11 @@ func (e *environment) startPrometheus(t *testing.T) {
 		t.Fatal("Debian's package prometheus is not installed: apt-get install --no-install-recommends prometheus")
 	}
 	host := e.nodeAddress(t)
-	address := freeAddress(t, host)
+	port, err := freeport.FindOn(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(port))
 	dir := t.TempDir()
 	config := fmt.Sprintf(prometheusConfig, serve(t, host, e.exporter(t)), serve(t, host, e.podPorts()))
 	file := filepath.Join(dir, "prometheus.yml")
@@ -309,16 +315,6 @@ func (e *environment) nodeAddress(t *testing.T) string {
 		t.Fatalf("get the address of the API server: %v", err)
 	}
 	return endpoints.Endpoints[0].Addresses[0]
-}
-
-func freeAddress(t *testing.T, host string) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // serve serves a handler and returns its address.

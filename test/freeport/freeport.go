@@ -22,12 +22,15 @@ const (
 const attempts = 100
 
 // Find returns a port of 127.0.0.1 on which nothing listens.
-func Find(ctx context.Context) (int, error) {
+func Find(ctx context.Context) (int, error) { return FindOn(ctx, "127.0.0.1") }
+
+// FindOn returns a port of an address of this host on which nothing listens.
+func FindOn(ctx context.Context, host string) (int, error) {
 	var err error
 	for range attempts {
 		port := first + rand.IntN(count)
 		var l net.Listener
-		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
 			return port, l.Close()
 		}
 	}
