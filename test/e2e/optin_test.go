@@ -128,6 +128,7 @@ func notOptedIn(t *testing.T, e *environment) {
 	before := n.webhookRequests(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitAvailable(t, "web")
+	n.run(t, "label", "deployment", "web", v1alpha1.SuspendLabel+"="+suspendedSince)
 	n.release(t, "web", "v2")
 	n.run(t, "scale", "deployment", "web", "--replicas=4")
 	n.run(t, "label", "deployment", "web", v1alpha1.IgnoredSuspendLabel+"=true")
@@ -137,26 +138,36 @@ func notOptedIn(t *testing.T, e *environment) {
 	}
 	n.checkUntouched(t)
 
-	// The same request in a namespace that is opted in is counted, so the
-	// metric is valid.
+	// The same requests in a namespace that is opted in are counted, so the
+	// metrics are valid.
 	in := e.optedInNamespace(t)
 	in.create(t, builder.Deployment("web", 1, builder.Simulated))
-	if cmp.Equal(before, in.webhookRequests(t)) {
-		t.Error("the API server's metrics do not count the request to the webhook")
+	in.run(t, "label", "deployment", "web", v1alpha1.SuspendLabel+"="+suspendedSince)
+	in.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
+	after := in.webhookRequests(t)
+	for _, webhook := range deploymentWebhooks {
+		if cmp.Equal(before[webhook], after[webhook]) {
+			t.Errorf("the API server's metrics do not count the request to %s", webhook)
+		}
 	}
 }
 
-// webhookRequests returns the API server's counts of requests to Breakwater's
-// webhooks for Deployments.
-func (n *namespace) webhookRequests(t *testing.T) map[string]string {
+// deploymentWebhooks are Breakwater's webhooks for Deployments.
+var deploymentWebhooks = []string{"mdeployment.kb.io", "vdeployment.kb.io", "vrelease.kb.io"}
+
+// webhookRequests returns the lines of the API server's metrics that count requests to each of deploymentWebhooks.
+func (n *namespace) webhookRequests(t *testing.T) map[string][]string {
 	t.Helper()
-	out := map[string]string{}
+	out := map[string][]string{}
 	for line := range strings.Lines(n.run(t, "get", "--raw", "/metrics")) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		counts := strings.HasPrefix(name, "apiserver_admission_webhook_request_total{") ||
-			strings.HasPrefix(name, "apiserver_admission_webhook_admission_duration_seconds_count{")
-		if counts && strings.Contains(name, `deployment.kb.io"`) {
-			out[name] = value
+		if !strings.HasPrefix(line, "apiserver_admission_webhook_request_total{") &&
+			!strings.HasPrefix(line, "apiserver_admission_webhook_admission_duration_seconds_count{") {
+			continue
+		}
+		for _, webhook := range deploymentWebhooks {
+			if strings.Contains(line, `name="`+webhook+`"`) {
+				out[webhook] = append(out[webhook], strings.TrimSpace(line))
+			}
 		}
 	}
 	return out
@@ -198,13 +209,13 @@ func (n *namespace) checkUntouched(t *testing.T) {
 }
 
 // checkNoBreakwaterKeys checks that an object has no key of Breakwater except
-// the label that the test set.
+// the labels that the test set.
 func checkNoBreakwaterKeys(t *testing.T, kind string, m metav1.ObjectMeta) {
 	t.Helper()
 	for _, keys := range []map[string]string{m.Labels, m.Annotations} {
 		for key := range keys {
 			ours := strings.Contains(key, "antgroup.com/") || strings.Contains(key, "alipay.com/")
-			if ours && key != v1alpha1.IgnoredSuspendLabel {
+			if ours && key != v1alpha1.IgnoredSuspendLabel && key != v1alpha1.SuspendLabel {
 				t.Errorf("%s %s carries %s", kind, m.Name, key)
 			}
 		}
