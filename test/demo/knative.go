@@ -159,8 +159,9 @@ func (s *steps) awaitRevision(ctx context.Context, condition string) error {
 func (s *steps) then(visitors *load, revision string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		const last = 20
+		earlier := visitors.answered()
 		err := until(ctx, "only Revision "+revision+" answers", time.Minute, func(context.Context) (bool, error) {
-			return visitors.onlyLast(last, revision), visitors.failed()
+			return visitors.onlyLast(last, earlier, revision), visitors.failed()
 		})
 		if err != nil {
 			return err

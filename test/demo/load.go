@@ -78,11 +78,18 @@ func (l *load) failed() error {
 	return l.err
 }
 
-// onlyLast reports whether a Revision answered the last n requests.
-func (l *load) onlyLast(n int, revision string) bool {
+// answered returns the number of requests that were answered since the last take.
+func (l *load) answered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.answers) >= n &&
+	return len(l.answers)
+}
+
+// onlyLast reports whether a Revision answered the last n requests, and all n were answered after the earlier ones.
+func (l *load) onlyLast(n, earlier int, revision string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.answers)-earlier >= n &&
 		!slices.ContainsFunc(l.answers[len(l.answers)-n:], func(by string) bool { return by != revision })
 }
 

@@ -73,15 +73,19 @@ func (n *namespace) sendWith(t *testing.T, service string, ask func(knativereque
 	return r
 }
 
-// awaitOnly waits until the last 20 requests were answered by a Revision.
+// awaitOnly waits until 20 requests in a row were answered by a Revision. Earlier answers than its call do not count.
 func (r *knativeRequests) awaitOnly(t *testing.T, revision string) {
 	t.Helper()
 	const last = 20
+	r.mu.Lock()
+	earlier := len(r.answers)
+	r.mu.Unlock()
 	await(t, rolloutTimeout, "only "+revision+" answers", func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if n := len(r.answers); n < last || slices.ContainsFunc(r.answers[n-last:], func(by string) bool { return by != revision }) {
-			return fmt.Errorf("answered by %v", r.answers[max(0, n-last):])
+		latest := r.answers[max(earlier, len(r.answers)-last):]
+		if len(latest) < last || slices.ContainsFunc(latest, func(by string) bool { return by != revision }) {
+			return fmt.Errorf("answered by %v", latest)
 		}
 		return nil
 	})
