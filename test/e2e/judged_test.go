@@ -130,14 +130,18 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	}
 }
 
-// failingSize is the number of replicas of failingRelease.
-const failingSize = 6
+const (
+	// failingSize is the number of replicas of failingRelease.
+	failingSize = 6
+	// failingPace is the time in seconds that a pod of failingRelease is Ready before the next one is replaced. The
+	// rollout takes 48 s, so that it is not complete when the fail arrives.
+	failingPace = 8
+)
 
 // failingRelease is held until it is repaired.
 func failingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	// The rollout takes 48 s, so that it is not complete when the fail arrives.
-	n.create(t, builder.Deployment("web", failingSize, builder.Simulated, builder.Paced(8)))
+	n.create(t, builder.Deployment("web", failingSize, builder.Simulated, builder.Paced(failingPace)))
 	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
 	n.release(t, "web", "v2")
@@ -176,7 +180,7 @@ func failingRelease(t *testing.T, e *environment) {
 func (n *namespace) checkStopped(t *testing.T) {
 	t.Helper()
 	await(t, shortTimeout, "the controllers have done what they began before the hold", n.settled)
-	n.checkNoPodReplaced(t, "the pods of a held rollout")
+	n.checkNoPodReplaced(t, "the pods of a held rollout", failingPace)
 	if d := n.deployment(t, "web"); !d.Spec.Paused || d.Status.UpdatedReplicas >= failingSize {
 		t.Errorf("%d of %d pods are updated and paused is %t", d.Status.UpdatedReplicas, failingSize, d.Spec.Paused)
 	}

@@ -275,7 +275,7 @@ func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 			}
 		}
 		w.awaitHoldObserved(t)
-		n.checkNoPodReplaced(t, "the pods of a held rollout")
+		n.checkNoPodReplaced(t, "the pods of a held rollout", readySeconds)
 		w.mustPatch(t, repairOf("v3"))
 		w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 		w.awaitWorkload(t, "is not suspended", isNotHeld)
@@ -316,11 +316,11 @@ func (w testWorkload) awaitHoldObserved(t *testing.T) {
 }
 
 // checkNoPodReplaced fails when a pod of the namespace is replaced within twice
-// readySeconds, the time in which a running rollout would replace a pod.
-func (n *namespace) checkNoPodReplaced(t *testing.T, what string) {
+// the pace in seconds, the time in which a running rollout would replace a pod.
+func (n *namespace) checkNoPodReplaced(t *testing.T, what string, pace int) {
 	t.Helper()
 	before := n.restartCounts(t)
-	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, 2*readySeconds*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, time.Duration(2*pace)*time.Second, true, func(context.Context) (bool, error) {
 		if diff := cmp.Diff(before, n.restartCounts(t)); diff != "" {
 			return false, fmt.Errorf("%s change (-before +after):\n%s", what, diff)
 		}
@@ -361,7 +361,7 @@ func canaryPartition(t *testing.T, e *environment) {
 		}
 		return err
 	})
-	n.checkNoPodReplaced(t, "the pods behind the partition")
+	n.checkNoPodReplaced(t, "the pods behind the partition", readySeconds)
 	n.judgeByHand(t, first, "unpass", "find error")
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.PausedOrHeld() })
 	n.judgeByHand(t, first, "pass", "checked by hand")
