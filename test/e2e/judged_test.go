@@ -5,9 +5,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/apis"
@@ -274,18 +277,45 @@ func repeatedVerdict(t *testing.T, e *environment) {
 	unknown.UnknownNode = true
 	unknown.Copies = 2
 	n.setChecks(t,
-		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3}},
+		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3, CopyEvery: metav1.Duration{Duration: 2 * time.Second}}},
 		double.CheckRule{Match: batch(2, double.Post), Then: unknown},
 	)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
+	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
 	n.awaitPassed(t, "web", 2)
 	n.awaitCallbacks(t, "fail", 2)
-	p := n.awaitBatch(t, shortTimeout, "web", 2, "exists", exists)
-	if v := p.Status.VerdictOf(v1alpha1.StagePost); v != nil {
+	await(t, rolloutTimeout, "the copies of the pass of batch 1 are accepted", func(ctx context.Context) error {
+		log, err := n.double.Log(ctx, n.name)
+		if err != nil {
+			return err
+		}
+		accepted := 0
+		for _, c := range log.Callbacks {
+			if c.Node == first.Status.ChangePodID && c.Stage == double.Post && c.Status == http.StatusOK {
+				accepted++
+			}
+		}
+		if accepted < 3 {
+			return fmt.Errorf("%d callbacks of node %s were accepted", accepted, first.Status.ChangePodID)
+		}
+		return nil
+	})
+	second := n.awaitBatch(t, shortTimeout, "web", 2, "exists", exists)
+	if v := second.Status.VerdictOf(v1alpha1.StagePost); v != nil {
 		t.Errorf("the batch has the verdict of an unknown order node: %+v", v)
 	}
 	if d := n.deployment(t, "web"); isSuspended(d) {
 		t.Error("a verdict for an unknown order node suspended the Deployment")
+	}
+	// When a later verdict has ended the release, the earlier ones were applied.
+	n.sendPass(t, second.Status.ChangePodID)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	last := n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists)
+	if diff := cmp.Diff(first.Status.Verdicts, last.Status.Verdicts); diff != "" {
+		t.Errorf("the copies of a pass changed the verdicts (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(first.Status.PodResults, last.Status.PodResults); diff != "" {
+		t.Errorf("the copies of a pass changed the results (-before +after):\n%s", diff)
 	}
 }
 
