@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
@@ -97,7 +93,10 @@ func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 		return updated(ctx, c.Kube, n.Name, "app:1", "sidecar:1")
 	})
 
-	lowest := watchAvailable(t, c.Kube, n.Name)
+	lowest, err := controlplane.WatchAvailable(t.Context(), c.Kube, n.Name, replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kubectl(t, "", "patch", "cloneset", "web", "-n", n.Name, "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"app:2"}]`)
 	kubectl(t, "", "patch", "sidecarset", n.Name, "--type=json", "-p", `[{"op":"replace","path":"/spec/containers/0/image","value":"sidecar:2"}]`)
 	await(t, "all pods are updated", func(ctx context.Context) error {
@@ -135,32 +134,6 @@ func updated(ctx context.Context, kube kubernetes.Interface, namespace string, i
 		}
 	}
 	return err
-}
-
-// watchAvailable counts the Ready pods at each change, and returns the lowest count.
-func watchAvailable(t *testing.T, kube kubernetes.Interface, namespace string) func() int {
-	t.Helper()
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace))
-	informer := factory.Core().V1().Pods().Informer()
-	var lowest atomic.Int32
-	lowest.Store(replicas)
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
-		var ready int32
-		for _, o := range informer.GetStore().List() {
-			if p, ok := o.(*corev1.Pod); ok && workload.PodReady(p) {
-				ready++
-			}
-		}
-		lowest.Store(min(lowest.Load(), ready))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	t.Cleanup(func() { cancel(); factory.Shutdown() })
-	return func() int { return int(lowest.Load()) }
 }
 
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 func TestChangesInPlaceAreDecidedByTheBudget(t *testing.T) {
@@ -60,7 +62,10 @@ func TestARolloutCompletesUnderABudget(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
 			n.applyWithBudget(t, deploymentManifest(10, "{rollingUpdate: {maxSurge: 0, maxUnavailable: 5}}"), budgetManifest(limits))
-			lowest := n.watchAvailable(t, 10)
+			lowest, err := controlplane.WatchAvailable(t.Context(), connect(t).kube, n.name, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
 			n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
 			n.run(t, "rollout", "status", "deployment", "web", "--timeout=120s")
 			if got := lowest(); got < 9 {

@@ -1,27 +1,26 @@
-//go:build controlplane
-
-package protection
+package controlplane
 
 import (
-	"testing"
+	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// watchAvailable follows the pods of web, of which count are available now. The
-// result ends the watch and returns the lowest number of available pods. A watch
-// sees every state of every pod in the order of the writes.
-func (n *namespace) watchAvailable(t *testing.T, count int) (lowest func() int) {
-	t.Helper()
-	c := connect(t)
-	list, err := c.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+// WatchAvailable follows the pods of web in a namespace, of which count are available now. The
+// result ends the watch and returns the lowest number of available pods. A watch sees every
+// state of every pod in the order of the writes.
+func WatchAvailable(ctx context.Context, kube kubernetes.Interface, namespace string, count int) (lowest func() int, err error) {
+	pods := kube.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	available := map[types.UID]bool{}
 	note := func(p *corev1.Pod, exists bool) {
@@ -35,11 +34,11 @@ func (n *namespace) watchAvailable(t *testing.T, count int) (lowest func() int) 
 		note(&list.Items[i], true)
 	}
 	if len(available) != count {
-		t.Fatalf("%d pods are available, want %d", len(available), count)
+		return nil, fmt.Errorf("%d pods are available, want %d", len(available), count)
 	}
-	events, err := c.kube.CoreV1().Pods(n.name).Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web", ResourceVersion: list.ResourceVersion})
+	events, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: "app=web", ResourceVersion: list.ResourceVersion})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	result := make(chan int, 1)
 	go func() {
@@ -55,5 +54,5 @@ func (n *namespace) watchAvailable(t *testing.T, count int) (lowest func() int) 
 	return func() int {
 		events.Stop()
 		return <-result
-	}
+	}, nil
 }
