@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,10 +289,16 @@ func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	n.release(t, "web", "v2")
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 2)
+	await(t, shortTimeout, "the ChangeWorkload of v1 is deleted, because v2 succeeded", func(ctx context.Context) error {
+		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
+		if err == nil && slices.ContainsFunc(list.Items, func(c v1alpha1.ChangeWorkload) bool { return c.Spec.Attempt == 1 }) {
+			err = errors.New("it exists")
+		}
+		return err
+	})
 	n.release(t, "web", "v3")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	// v1's ChangeWorkload was deleted when v2 succeeded.
 	n.release(t, "web", "v1")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
