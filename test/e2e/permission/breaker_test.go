@@ -51,10 +51,16 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 		}
 		return all[0].Attempt
 	}
-	// The container restarts and waits for the breaker.
-	restarts := n.get(t, "wrong").Status.InitContainerStatuses[0].RestartCount
-	if got := attempts(); got != 3 || restarts < 2 {
-		t.Errorf("%d attempts after %d restarts", got, restarts)
+	// The container restarts and waits for the breaker. An attempt would begin at once, or after backoff-duration.
+	eventually(t, 2*time.Minute, "the container waits after its third restart", func() error {
+		s := n.get(t, "wrong").Status.InitContainerStatuses[0]
+		if s.RestartCount < 3 || s.State.Running == nil || time.Since(s.State.Running.StartedAt.Time) < 10*time.Second {
+			return fmt.Errorf("%d attempts, %d restarts, state %+v", attempts(), s.RestartCount, s.State)
+		}
+		return nil
+	})
+	if got := attempts(); got != 3 {
+		t.Errorf("%d attempts, want 3", got)
 	}
 	if raw, ok := breakerEntry(t, p); !ok || !strings.Contains(raw, `"denied":3`) {
 		t.Errorf("breaker entry %q", raw)
