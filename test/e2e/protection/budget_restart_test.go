@@ -4,10 +4,12 @@ package protection
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
@@ -19,8 +21,8 @@ func TestARollingRestartUnderTrafficFailsNoRequest(t *testing.T) {
 	n, c := fullBudget(t, 40)
 	names := runningPods(t, c, n.name)
 	denied := 0
-	duringRestart(t, n, c, func() {
-		s := storm(t, c, n.name, names, 40)
+	duringRestart(t, n, c, func(r *restart) {
+		s := r.storm(t, n.name, names, 40)
 		if s.denied != len(names) {
 			t.Fatalf("%d denied before; then %d passed, %d denied, %d unanswered, others %v", denied, s.passed, s.denied, len(s.unanswered), s.others)
 		}
@@ -35,10 +37,10 @@ func TestATerminatingReplicaEnforcesNewBudgets(t *testing.T) {
 	busy, c := fullBudget(t, 40)
 	names := runningPods(t, c, busy.name)
 	budgets := 0
-	duringRestart(t, busy, c, func() {
+	duringRestart(t, busy, c, func(r *restart) {
 		storm(t, c, busy.name, names, 40) // opens connections to all replicas
 		n, _ := fullBudget(t, 20)
-		if s := storm(t, c, n.name, runningPods(t, c, n.name), 20); s.passed > 0 {
+		if s := r.storm(t, n.name, runningPods(t, c, n.name), 20); s.passed > 0 {
 			t.Fatalf("%d deletions passed beyond the budget", s.passed)
 		}
 		budgets++
@@ -55,24 +57,77 @@ func fullBudget(t *testing.T, pods int) (*namespace, clients) {
 	return n, c
 }
 
+// restart is a rolling restart of the webhook.
+type restart struct {
+	clients
+	// former are the replicas that existed before.
+	former []types.UID
+	// denied is the number of requests of storms that former replicas denied while they terminated.
+	denied float64
+}
+
 // duringRestart calls do from the start of a rolling restart of the webhook until
-// the former replicas have ended.
-func duringRestart(t *testing.T, n *namespace, c clients, do func()) {
+// the former replicas have ended. A terminating replica has to answer requests of its storms.
+func duringRestart(t *testing.T, n *namespace, c clients, do func(*restart)) {
 	t.Helper()
-	replicas := func() []corev1.Pod { // with those that are terminating
-		webhook := faultinjection.Component("protection-webhook")
-		list, err := c.kube.CoreV1().Pods(webhook.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: webhook.Selector})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list.Items
+	r := &restart{clients: c}
+	for _, p := range r.replicas(t) {
+		r.former = append(r.former, p.UID)
 	}
-	former := replicas()
 	n.run(t, "-n", systemNamespace, "rollout", "restart", "deployment", "protection-webhook")
-	for slices.ContainsFunc(replicas(), func(p corev1.Pod) bool {
-		return slices.ContainsFunc(former, func(f corev1.Pod) bool { return f.UID == p.UID })
-	}) {
-		do()
+	for slices.ContainsFunc(r.replicas(t), func(p corev1.Pod) bool { return slices.Contains(r.former, p.UID) }) {
+		do(r)
 	}
 	n.run(t, "-n", systemNamespace, "rollout", "status", "deployment", "protection-webhook", "--timeout=120s")
+	if t.Logf("%v denied by terminating replicas", r.denied); r.denied == 0 {
+		t.Error("no terminating replica answered a request")
+	}
+}
+
+// replicas returns the replicas of the webhook, with those that are terminating.
+func (r *restart) replicas(t *testing.T) []corev1.Pod {
+	t.Helper()
+	webhook := faultinjection.Component("protection-webhook")
+	list, err := r.kube.CoreV1().Pods(webhook.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: webhook.Selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// storm is a storm that counts the requests that terminating replicas deny.
+func (r *restart) storm(t *testing.T, namespace string, names []string, concurrency int) *stormResult {
+	t.Helper()
+	before := r.deniedByTerminating(t)
+	s := storm(t, r.clients, namespace, names, concurrency)
+	after := r.deniedByTerminating(t)
+	for pod, denied := range before {
+		r.denied += max(0, after[pod]-denied) // after has only replicas that still run
+	}
+	return s
+}
+
+// deniedByTerminating returns the numbers of requests that former replicas denied, of those that are
+// terminating now. A replica that forwarded a request counts it, too.
+func (r *restart) deniedByTerminating(t *testing.T) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for _, p := range r.replicas(t) {
+		if p.DeletionTimestamp == nil || !slices.Contains(r.former, p.UID) {
+			continue
+		}
+		values, err := metricValues(t.Context(), r.kube, p.Name, "breakwater_admission_requests_total{", `allowed="false"`)
+		if err != nil {
+			continue // it has ended
+		}
+		out[p.Name] = 0
+		for _, v := range values {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[p.Name] += n
+		}
+	}
+	return out
 }

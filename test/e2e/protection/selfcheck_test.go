@@ -32,16 +32,25 @@ func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) 
 
 // metric returns the value of a pod's first metric with the prefix and the label.
 func metric(ctx context.Context, kube kubernetes.Interface, pod, prefix, label string) (string, error) {
-	raw, err := kube.CoreV1().Pods(systemNamespace).ProxyGet("http", pod, "9090", "metrics", nil).DoRaw(ctx)
+	values, err := metricValues(ctx, kube, pod, prefix, label)
+	if err == nil && len(values) == 0 {
+		err = fmt.Errorf("pod %s has no metric %s with %s", pod, prefix, label)
+	}
 	if err != nil {
 		return "", err
 	}
+	return values[0], nil
+}
+
+// metricValues returns the values of a pod's metrics with the prefix and the label.
+func metricValues(ctx context.Context, kube kubernetes.Interface, pod, prefix, label string) (values []string, err error) {
+	raw, err := kube.CoreV1().Pods(systemNamespace).ProxyGet("http", pod, "9090", "metrics", nil).DoRaw(ctx)
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, prefix) && strings.Contains(line, label) {
-			return line[strings.LastIndex(line, " ")+1 : len(line)-1], nil
+			values = append(values, line[strings.LastIndex(line, " ")+1:len(line)-1])
 		}
 	}
-	return "", fmt.Errorf("pod %s has no metric %s with %s", pod, prefix, label)
+	return values, err
 }
 
 func (n *namespace) awaitGuardMetric(t *testing.T, c clients, reason, want string) {
