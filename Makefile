@@ -98,7 +98,7 @@ test-controlplane: cluster ## Tests on a control plane without containers, with 
 # namespaces.
 test-e2e: up ## End-to-end tests on the embedded cluster.
 	@$(CLUSTER) build kn >/dev/null
-	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection ./test/e2e/permission
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/protection ./test/e2e/permission
 
 # It installs an earlier version first, so nothing else may use the cluster. UPGRADE_FROM=commit replaces test/upgrade/from.
 test-upgrade: up modules ## Install an earlier version, and upgrade while releases, a drain and applications are in progress; 4 minutes.

@@ -119,7 +119,7 @@ var Proofs = []Proof{
 	not(ends, `go test -tags bench .*`),
 	in("Makefile", `hack/gotest.sh unit -race -p 4 ./permission/centre ./...`, `go test ./(test/conformance|judge/evaluate).*`),
 	in("hack/verify.sh", `go test -count 1 ./test/docs`, `go test .*./test/docs`),
-	in("Makefile", `./test/e2e ./test/e2e/kubectl ./test/e2e/protection`, `go test .*./test/e2e.*`),
+	in("Makefile", `./test/e2e ./test/e2e/protection`, `go test .*./test/e2e.*`),
 	in("cmd/judge/replay_test.go", `"replay", "--prometheus", url, "--new"`, `(bin/)?judge replay.*`),
 	in("config/judge/600-judge.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/judge", `go build -o bin/judge ./cmd/judge`),
 	in("config/permission/650-centre.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/permission/centre", `go build ./cmd/permission/centre`),
