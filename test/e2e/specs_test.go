@@ -34,7 +34,6 @@ func TestWithoutAServer(t *testing.T) {
 	})
 	withCloneSets(t, e)
 	runInParallel(t, e, slices.Concat(metrics, kindSpecs(), []spec{
-		{"the API server accepts each object of each overlay", validOverlays},
 		{"the two default OpsConfigInfos exist", defaultConfigurations},
 		{"the commands of the README work unchanged", walkthrough("PreFailed")},
 		{"opting a namespace in does not judge running workloads", optIn},
