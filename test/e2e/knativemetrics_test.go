@@ -22,7 +22,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/e2e/knativerequest"
 )
 
 // defaultCheck compares the default metrics with the default settings.
@@ -101,12 +100,11 @@ func (e *environment) podPorts() http.Handler {
 // failingRevision: a Revision gets all requests as soon as it is Ready, and answers 30 % of them with an error. The
 // judge sees it in the requests that its queue-proxy counts, by default metrics alone. It compares them with the
 // few requests of the old Revision before: 7 % of errors would need more of them.
-func failingRevision(n *namespace) func(*testing.T, *environment) {
+func failingRevision(n *namespace, requests *knativeRequests) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		kind := workload.KnativeService
 		n.awaitSavedTemplate(t, kind, "web", 1)
 		good := n.revisionOf(t, 1)
-		requests := n.sendWith(t, "web", knativerequest.Target.Buy)
 		requests.awaitOnly(t, good)
 		e.awaitSample(t, fmt.Sprintf("sum(kn_serving_invocation_duration_seconds_count{namespace=%q,pod=~%q})", n.name, good+"-.+"), comparedAge,
 			func(counted float64) bool { return counted > 0 })

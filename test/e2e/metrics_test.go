@@ -28,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/e2e/knativerequest"
 	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
@@ -74,16 +75,23 @@ const probationTimeout = 2*time.Minute + rolloutTimeout
 
 // metricSpecs run function judge with a real Prometheus (startPrometheus). Most watch pods
 // for a minute, one after the other. Their first versions are created here: other specs run
-// until the pods are old enough.
-func metricSpecs(t *testing.T, e *environment) []spec {
+// until the pods are old enough. begin waits for two of the first versions, which are ready long
+// before the others, and begins what needs time before its spec: requests and a release.
+func metricSpecs(t *testing.T, e *environment) (begin func() []spec) {
 	t.Helper()
 	e.startPrometheus(t)
-	return []spec{
-		{"a Revision of which 30 % of the requests fail is held by the requests that queue-proxy counts, and loses its traffic", failingRevision(e.shopRevision(t))},
-		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(e.metricsNamespace(t))},
-		{"a good release passes by its metrics", goodRequests(e.metricsNamespace(t))},
-		{"a release without data is held", withoutData(e.metricsNamespace(t))},
-		{"a late fail during probation suspends the workload, and a rollback is admitted", failDuringProbation},
+	revision, late := e.shopRevision(t), e.restartsNamespace(t)
+	failing, good, missing := e.metricsNamespace(t), e.metricsNamespace(t), e.metricsNamespace(t)
+	return func() []spec {
+		late.releaseWithProbation(t)
+		requests := revision.sendWith(t, "web", knativerequest.Target.Buy)
+		return []spec{
+			{"a Revision of which 30 % of the requests fail is held by the requests that queue-proxy counts, and loses its traffic", failingRevision(revision, requests)},
+			{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(failing)},
+			{"a good release passes by its metrics", goodRequests(good)},
+			{"a release without data is held", withoutData(missing)},
+			{"a late fail during probation suspends the workload, and a rollback is admitted", failDuringProbation(late)},
+		}
 	}
 }
 
@@ -180,38 +188,51 @@ func withoutData(n *namespace) func(*testing.T, *environment) {
 	}
 }
 
+// restartsNamespace has a Deployment of one pod, of which the exporter shows the restarts.
+func (e *environment) restartsNamespace(t *testing.T) *namespace {
+	t.Helper()
+	n := e.optedInNamespace(t)
+	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Template.Labels[exported] = "true" }))
+	return n
+}
+
+// releaseWithProbation begins the release of the second version.
+func (n *namespace) releaseWithProbation(t *testing.T) {
+	t.Helper()
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.applyManifest(t, probationCheck)
+	n.release(t, "web", "v2")
+}
+
 // failDuringProbation: the pod of a release restarts again and again after its success. The deletion
 // of the MetricCheck ends the analysis; its probation is already in the batch. The test waits for the samples
 // that the look compares. It has those from before the success when it deletes the MetricCheck, and those from
 // after the success long before the look is due.
-func failDuringProbation(t *testing.T, e *environment) {
-	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Template.Labels[exported] = "true" }))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.applyManifest(t, probationCheck)
-	n.release(t, "web", "v2")
-	pod := n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists).Spec.PodInfos[0].Pod
-	n.awaitRestarts(t, e, pod, 0, 2*prometheus.Step)
-	n.run(t, "delete", "metriccheck", "web")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.applyManifest(t, probationCheck)
-	n.run(t, "annotate", "pod", pod, restartsKey+"=2")
-	n.awaitRestarts(t, e, pod, 2, 0)
+func failDuringProbation(n *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		pod := n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists).Spec.PodInfos[0].Pod
+		n.awaitRestarts(t, e, pod, 0, 2*prometheus.Step)
+		n.run(t, "delete", "metriccheck", "web")
+		n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+		n.applyManifest(t, probationCheck)
+		n.run(t, "annotate", "pod", pod, restartsKey+"=2")
+		n.awaitRestarts(t, e, pod, 2, 0)
 
-	c := n.awaitPhase(t, probationTimeout, "web", v1alpha1.ReleaseSuspend)
-	const reason = "restarts again and again"
-	if p := c.Status.Probation; p == nil || p.Looks != 1 || p.NextLookTime != nil || !strings.Contains(p.Message, reason) {
-		t.Errorf("probation %+v, want one look with %q", p, reason)
+		c := n.awaitPhase(t, probationTimeout, "web", v1alpha1.ReleaseSuspend)
+		const reason = "restarts again and again"
+		if p := c.Status.Probation; p == nil || p.Looks != 1 || p.NextLookTime != nil || !strings.Contains(p.Message, reason) {
+			t.Errorf("probation %+v, want one look with %q", p, reason)
+		}
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, reason) {
+			t.Errorf("the message is %q", cond.Message)
+		}
+		n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+		n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
+		n.release(t, "web", "v1")
+		n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
+		n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+		n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	}
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, reason) {
-		t.Errorf("the message is %q", cond.Message)
-	}
-	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
-	n.release(t, "web", "v1")
-	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // awaitRestarts waits until Prometheus has a sample of the restarts of a pod, at least so old.
