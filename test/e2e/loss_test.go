@@ -216,52 +216,54 @@ func stopBroker(t *testing.T, e *environment) (undo func()) {
 }
 
 // webhookUnreachable: releases of suspended workloads need the webhook; other releases, scaling and labels do not.
-func webhookUnreachable(t *testing.T, e *environment) {
-	n, knative := e.optedInNamespace(t), e.firstKnativeVersion(t)
-	n.suspendWeb(t)
-	n.create(t, builder.Deployment("free", 2, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.ReleaseSuccess)
-	knative.awaitAttempt(t, rolloutTimeout, workload.KnativeService, "web", 1, v1alpha1.ReleaseSuccess)
-	// A workload created shortly after the opt-in counts as a baseline.
-	await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
-		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if age := time.Since(ns.CreationTimestamp.Time); age < 12*time.Second {
-			return fmt.Errorf("%s old", age)
-		}
-		return nil
-	})
-	undo := e.scaleToZero(t, system, "webhook")
-	if r := n.try(t, "patch", "deployment", "web", "-p", templatePatch, "--type", "merge"); r.Code == 0 {
-		t.Errorf("a suspended Deployment was released while the webhook was unreachable:\n%s", r)
-	}
-	n.run(t, "scale", "deployment", "web", "--replicas=3")
-	n.run(t, "label", "deployment", "web", "team=a")
-	n.release(t, "free", "v2")
-	n.create(t, builder.Deployment("new", 1, builder.Simulated))
-	knative.patchKnative(t, releaseOf("v2"))
-	n.awaitAvailable(t, "free")
-	n.awaitAvailable(t, "new")
-	// The webhook replaces the path, as after ten minutes.
-	n.run(t, "patch", "mutatingwebhookconfiguration", admission.Configuration, "-p",
-		`{"webhooks":[{"name":"mdeployment.kb.io","clientConfig":{"service":{"path":"/admission/1-a/mdeployment.kb.io"}}}]}`)
-	undo()
-	// The namespace was opted in long before new was created, and the webhook was installed, so
-	// new is not a baseline.
-	for name, attempt := range map[string]int64{"free": 2, "new": 1} {
-		await(t, recoveryTimeout, "the release of "+name+" without the webhook is found", func(ctx context.Context) error {
-			c, err := n.current(ctx, name)
+// The namespace has the first version of a Knative Service.
+func webhookUnreachable(n *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n.suspendWeb(t)
+		n.create(t, builder.Deployment("free", 2, builder.Simulated))
+		n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.ReleaseSuccess)
+		n.awaitAttempt(t, rolloutTimeout, workload.KnativeService, "web", 1, v1alpha1.ReleaseSuccess)
+		// A workload created shortly after the opt-in counts as a baseline.
+		await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
+			ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			if c.Spec.Attempt != attempt || c.Status.Phase != v1alpha1.ReleaseSuccess {
-				return fmt.Errorf("attempt %d is %q", c.Spec.Attempt, c.Status.Phase)
+			if age := time.Since(ns.CreationTimestamp.Time); age < 12*time.Second {
+				return fmt.Errorf("%s old", age)
 			}
 			return nil
 		})
+		undo := e.scaleToZero(t, system, "webhook")
+		if r := n.try(t, "patch", "deployment", "web", "-p", templatePatch, "--type", "merge"); r.Code == 0 {
+			t.Errorf("a suspended Deployment was released while the webhook was unreachable:\n%s", r)
+		}
+		n.run(t, "scale", "deployment", "web", "--replicas=3")
+		n.run(t, "label", "deployment", "web", "team=a")
+		n.release(t, "free", "v2")
+		n.create(t, builder.Deployment("new", 1, builder.Simulated))
+		n.patchKnative(t, releaseOf("v2"))
+		n.awaitAvailable(t, "free")
+		n.awaitAvailable(t, "new")
+		// The webhook replaces the path, as after ten minutes.
+		n.run(t, "patch", "mutatingwebhookconfiguration", admission.Configuration, "-p",
+			`{"webhooks":[{"name":"mdeployment.kb.io","clientConfig":{"service":{"path":"/admission/1-a/mdeployment.kb.io"}}}]}`)
+		undo()
+		// The namespace was opted in long before new was created, and the webhook was installed, so
+		// new is not a baseline.
+		for name, attempt := range map[string]int64{"free": 2, "new": 1} {
+			await(t, recoveryTimeout, "the release of "+name+" without the webhook is found", func(ctx context.Context) error {
+				c, err := n.current(ctx, name)
+				if err != nil {
+					return err
+				}
+				if c.Spec.Attempt != attempt || c.Status.Phase != v1alpha1.ReleaseSuccess {
+					return fmt.Errorf("attempt %d is %q", c.Spec.Attempt, c.Status.Phase)
+				}
+				return nil
+			})
+		}
+		n.awaitAttempt(t, recoveryTimeout, workload.KnativeService, "web", 2, v1alpha1.ReleaseSuccess)
+		n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	}
-	knative.awaitAttempt(t, recoveryTimeout, workload.KnativeService, "web", 2, v1alpha1.ReleaseSuccess)
-	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }

@@ -124,7 +124,7 @@ func TestReleasesWhileComponentsAreDown(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	// Their first versions become Ready while the other specs run.
-	received, byHand := e.firstKnativeVersion(t), e.firstKnativeVersion(t)
+	received, byHand, unreachable := e.firstKnativeVersion(t), e.firstKnativeVersion(t), e.firstKnativeVersion(t)
 	// None of these components answers the callback of another spec or admits its changes.
 	runInParallel(t, e, []spec{
 		{"a failed Revision of a Knative Service loses its traffic once when the controller is killed", knativeServiceWithoutController},
@@ -138,7 +138,7 @@ func TestReleasesWhileComponentsAreDown(t *testing.T) {
 		{"a release ends correctly when callback is killed", killedComponent(function("callback"))},
 		{"verdicts received while the Broker is down are applied, of a Knative Service too", verdictsWithoutBroker(received, byHand)},
 		{"verdicts received while function verdict is deleted are applied, also when deadletter is killed or the Broker is down", verdictsWithoutFunction},
-		{"while the webhook is unreachable, releases of suspended workloads are denied, and other releases, scaling and labels are not", webhookUnreachable},
+		{"while the webhook is unreachable, releases of suspended workloads are denied, and other releases, scaling and labels are not", webhookUnreachable(unreachable)},
 	})
 	e.awaitFunctions(t)
 	for _, name := range []string{"controller", "webhook"} {
