@@ -96,8 +96,8 @@ func TestTheChargeOfAnUpdateInPlaceEndsWhenTheContainerIsReplaced(t *testing.T) 
 	awaitBudget(t, c, n.name, 20*time.Second, allows(1))
 
 	n.run(t, "set", "image", "pod/"+pods[1], "sleep=busybox:2")
-	longerThanTheChargeTimeout := time.Now().Add(70 * time.Second)
-	awaitBudget(t, c, n.name, 80*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
+	longerThanTheChargeTimeout := time.Now().Add(40 * time.Second)
+	awaitBudget(t, c, n.name, 50*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
 		if _, charged := b.Status.UnavailablePods[pods[1]]; !charged {
 			t.Fatalf("the charge has ended %s early: %+v", time.Until(longerThanTheChargeTimeout).Round(time.Second), b.Status)
 		}

@@ -19,7 +19,7 @@ var plane *controlplane.ControlPlane
 
 // TestMain runs the tests with tag controlplane on a control plane of their own.
 func TestMain(m *testing.M) {
-	chargeTimeout := time.Minute // the default of the protection controller
+	chargeTimeout := 30 * time.Second // half the default of the protection controller: a test waits until it is over
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		// A test waits for this time, which is the minimum.
 		if err := os.Setenv("CONTROLLER_LEASE_TIMEOUT", "30s"); err != nil {
