@@ -182,8 +182,12 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 	return c
 }
 
+// totalsOfBlocks adds up the blocks that are compared: those of kinds of requests that both sides have.
 func totalsOfBlocks(blocks []sequential.Block) (t totals) {
 	for _, b := range blocks {
+		if b.NewExposure <= 0 || b.OldExposure <= 0 {
+			continue
+		}
 		t.newEvents += b.New
 		t.newAll += b.NewExposure
 		t.oldEvents += b.Old

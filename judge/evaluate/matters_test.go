@@ -113,6 +113,24 @@ func duringADisturbance(requests, newBad, oldBad float64) Data {
 	return d
 }
 
+// A new kind of requests has no old ones, so it is not compared.
+func TestANewKindOfRequestsDoesNotMakeAChangeSmaller(t *testing.T) {
+	d := world{}.ratio(0)
+	pod := func(side *Pair, name, route string, from, to, requests, bad float64) {
+		good := seriesOf(map[string]string{"pod": name, "route": route, "code": "200"}, from, to, func(at float64) float64 { return (requests - bad) * (at - from) / 15 })
+		failed := seriesOf(map[string]string{"pod": name, "route": route, "code": "500"}, from, to, func(at float64) float64 { return bad * (at - from) / 15 })
+		side.All, side.Bad = append(side.All, good, failed), append(side.Bad, failed)
+	}
+	for _, name := range []string{"1", "2"} {
+		pod(&d.Old, "old-"+name, "/a", -600, 0, 5000, 5)
+		pod(&d.New, "new-"+name, "/a", -30, 300, 5000, 45)
+		pod(&d.New, "new-"+name, "/b", -30, 300, 4800, 0)
+	}
+	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
+		t.Errorf("of requests to /a, 0.9 %% instead of 0.1 %% fail: %s (%s), want a fail", r.Verdict, r.Message)
+	}
+}
+
 // A joint disturbance has far more errors than all other cells, so it must not count for the size of the change.
 func TestAJointDisturbanceDoesNotMakeASmallChangeMatter(t *testing.T) {
 	if r := looks(duringADisturbance(10000, 20, 10), 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
@@ -129,6 +147,8 @@ func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
 	}
 	const length = 5 * time.Minute
 	at := time.UnixMilli(int64(start * 1000)).UTC()
+	withNewKind := duringADisturbance(4, 0.2, 0.04)
+	withNewKind.New.All = append(withNewKind.New.All, kinds(1, good(withNewKind.New.All), "/new/", 1)...)
 	for name, c := range map[string]struct {
 		data Data
 		want numbers
@@ -136,6 +156,7 @@ func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
 		"without the cell of a disturbance": {duringADisturbance(10000, 70, 10), numbers{"0.007", "0.001", "380", 380000, 380000, at,
 			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 events of new pods and 10000 of old pods"}},
 		"few requests, so also those from before": {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods"}},
+		"requests of a kind that only new pods have": {withNewKind, numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods"}},
 	} {
 		in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
 			Metrics: []Data{c.data}, Now: at.Add(length), End: at.Add(length)}
