@@ -30,13 +30,17 @@ type comparison struct {
 	ratio      float64
 	dispersion float64
 	reference  v1alpha1.Reference
-	// totals include the cells that were left out, and leftOut are those of these cells.
+	// totals include the cells that were left out of a comparison at the same time.
 	totals
-	leftOut totals
-	// blocks are the counts without the cells that were left out. The other results and the record have these numbers.
+	// leftOutNew and leftOutOld are the events in the cells that were left out.
+	leftOutNew, leftOutOld float64
+	// blocks are the counts without the cells that were left out. The record has these numbers. Other results also depend
+	// on the day before, if it is compared.
 	blocks []sequential.Block
 	// alsoBefore is true if the cells before the change are compared in addition to those at the same time.
+	// oldRateNow is then the rate of the old pods at the same time.
 	alsoBefore bool
+	oldRateNow float64
 }
 
 // totals are the counts of the new and the old pods.
@@ -80,8 +84,8 @@ const (
 	// sparse is the number of old requests at the same time below which the old requests
 	// before the change are compared, too: chance is then larger than any drift.
 	sparse = 300
-	// longestDisturbance is how long, in seconds, all requests of the new pods alone may fail by a disturbance. A
-	// tenth of a longer analysis is a disturbance, too.
+	// longestDisturbance is how long, in seconds, a disturbance of the new pods alone may last: the sum of the cells, each
+	// multiplied by its share of failed requests. A tenth of a longer analysis is a disturbance, too.
 	longestDisturbance = 60
 	// minEach is the e-value that each of two references must have, if both are used together.
 	minEach = 3
@@ -109,7 +113,8 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	maps.Copy(leftOut, disturbances(s.newEvents, s.newAll, 0, f.last, longest))
 	maps.Copy(leftOut, disturbances(s.oldEvents, s.oldAll, 0, f.last, math.Inf(1)))
 	c.blocks = without(blocks, leftOut)
-	c.leftOut = c.minus(totalsOfBlocks(c.blocks))
+	now := totalsOfBlocks(c.blocks)
+	c.leftOutNew, c.leftOutOld = c.newEvents-now.newEvents, c.oldEvents-now.oldEvents
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
 	// The beginning or end of a fault is no dispersion.
@@ -134,6 +139,7 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
 	c.logE = logEForPools(pools, c.dispersion, direction, 1)
 	c.blocks, c.alsoBefore = sequential.Blocks(pools, 0, 0), true
+	_, c.oldRateNow = now.rates()
 	c.ratio = nearer(c.ratio, sequential.Ratio(c.blocks))
 	return c
 }
@@ -146,10 +152,10 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 		last = -1
 	}
 	// A disturbance before the change hides a fault, and one after it looks like a fault.
-	s.oldEvents, s.oldAll = calm(s.oldEvents, s.oldAll, -f.before, last)
-	s.newEvents, s.newAll = calm(s.newEvents, s.newAll, 0, f.last)
-	s.dayEvents, s.dayAll = calm(s.dayEvents, s.dayAll, 0, f.cells-1)
 	c := comparison{reference: v1alpha1.ReferenceBefore}
+	s.oldEvents, s.oldAll, c.leftOutOld = calm(s.oldEvents, s.oldAll, -f.before, last)
+	s.newEvents, s.newAll, c.leftOutNew = calm(s.newEvents, s.newAll, 0, f.last)
+	s.dayEvents, s.dayAll, _ = calm(s.dayEvents, s.dayAll, 0, f.cells-1)
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, last)
 	c.blocks = sequential.Blocks(pools, 0, 0)
 	c.totals = totalsOfBlocks(c.blocks)
@@ -196,10 +202,6 @@ func totalsOfBlocks(blocks []sequential.Block) (t totals) {
 	return t
 }
 
-func (t totals) minus(others totals) totals {
-	return totals{t.newEvents - others.newEvents, t.newAll - others.newAll, t.oldEvents - others.oldEvents, t.oldAll - others.oldAll}
-}
-
 // rates returns events per request, or per unit of exposure.
 func (t totals) rates() (newRate, oldRate float64) {
 	return t.newEvents / math.Max(t.newAll, 1e-9), t.oldEvents / math.Max(t.oldAll, 1e-9)
@@ -216,10 +218,12 @@ func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, histo
 	}
 }
 
-// calm returns the counts from first to last without the cells of disturbances.
-func calm(events, all counts, first, last int) (calmEvents, calmAll counts) {
+// calm returns the counts from first to last without the cells of disturbances, and the events of these cells.
+func calm(events, all counts, first, last int) (calmEvents, calmAll counts, leftOut float64) {
 	without := disturbances(events, all, first, last, math.Inf(1))
-	return events.within(first, last, nil).except(without), all.within(first, last, nil).except(without)
+	events, all = events.within(first, last, nil), all.within(first, last, nil)
+	calmEvents = events.except(without)
+	return calmEvents, all.except(without), events.total() - calmEvents.total()
 }
 
 // disturbances returns the cells from first to last in which the pods were disturbed, for at most longest whole cells.

@@ -116,7 +116,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
 	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
 		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
-		e.Message = summary(e, compared)
+		e.Message = summary(e, compared, o.quantile)
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = tooLittleData(compared, o.newSamples, o.oldSamples, minimum)
@@ -124,12 +124,12 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	case e.Weight != v1alpha1.WeightWithOthers && o.logE >= math.Log(inconclusive):
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInconclusive
-		e.Message = "probably worse, but not proven: " + summary(e, compared)
+		e.Message = "probably worse, but not proven: " + summary(e, compared, o.quantile)
 	case o.noPass != "":
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, o.noPass
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
-		e.Message = summary(e, compared)
+		e.Message = summary(e, compared, o.quantile)
 	}
 	if o.confidenceInterval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
 		e.ConfidenceInterval = o.confidenceInterval(1 / threshold)
@@ -232,15 +232,16 @@ func describeRange(in Input, d Data, alsoBefore bool, e *v1alpha1.Evidence) {
 }
 
 // summary says what was compared.
-func summary(e v1alpha1.Evidence, d Data) string {
+func summary(e v1alpha1.Evidence, d Data, quantile string) string {
 	if e.New == nil || e.Old == nil {
 		return ""
 	}
 	ofNew, ofOld := d.sides()
 	text := fmt.Sprintf("%s %s against %s %s", readableText(e.New.Value, e.Unit), ofNew, readableText(e.Old.Value, e.Unit), ofOld)
-	if e.Kind == v1alpha1.KindLatency {
-		text = e.Message + ": " + text
-	} else if e.Message != "" {
+	if quantile != "" {
+		text = quantile + ": " + text
+	}
+	if e.Message != "" {
 		text += "; " + e.Message
 	}
 	return text

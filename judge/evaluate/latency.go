@@ -170,7 +170,7 @@ func latency(d Data, f frame) outcome {
 			o.logE = math.Inf(-1)
 		}
 		o.New.Value, o.Old.Value = number(value), number(value/factor)
-		o.Message = "quantile " + number(1-tail)
+		o.quantile = "quantile " + number(1-tail)
 		values = append(values, o.logE)
 		if i == 0 || best.New == nil || o.logE > best.logE {
 			best = o

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,14 +150,18 @@ func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
 	at := time.UnixMilli(int64(start * 1000)).UTC()
 	withNewKind := duringADisturbance(4, 0.2, 0.04)
 	withNewKind.New.All = append(withNewKind.New.All, kinds(1, good(withNewKind.New.All), "/new/", 1)...)
+	ended := duringADisturbance(10000, 70, 10)
+	ended.Old = Pair{samples.Until(ended.Old.All, start), samples.Until(ended.Old.Bad, start)}
 	for name, c := range map[string]struct {
 		data Data
 		want numbers
 	}{
 		"without the cell of a disturbance": {duringADisturbance(10000, 70, 10), numbers{"0.007", "0.001", "380", 380000, 380000, at,
-			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 events of new pods and 10000 of old pods"}},
-		"few requests, so also those from before": {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods"}},
-		"requests of a kind that only new pods have": {withNewKind, numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods"}},
+			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 bad events of new pods and 10000 of old pods"}},
+		"without the cell of a disturbance, only the time before is left": {ended, numbers{"0.007", "0.001", "800", 380000, 800000, at.Add(-ReferenceDuration),
+			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 bad events of new pods and 0 of old pods"}},
+		"few requests, so also those from before": {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods; at the same time 3.4 % of old pods"}},
+		"requests of a kind that only new pods have": {withNewKind, numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods; at the same time 3.4 % of old pods"}},
 	} {
 		in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
 			Metrics: []Data{c.data}, Now: at.Add(length), End: at.Add(length)}
@@ -165,5 +170,26 @@ func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestTheMessageOfALatencyHasTheSlowRequestsThatWereLeftOut(t *testing.T) {
+	d := duringADisturbance(10000, 70, 10)
+	d.Kind, d.Unit = v1alpha1.KindLatency, "seconds"
+	for _, side := range []*Pair{&d.Old, &d.New} {
+		labeled(good(side.All), "le", "0.1")
+		for _, fast := range good(side.All) {
+			all := samples.Series{Labels: map[string]string{"pod": fast.Labels["pod"], "le": "+Inf"}}
+			for i, p := range fast.Points {
+				all.Points = append(all.Points, samples.Point{T: p.T, V: 10000 * float64(i)})
+			}
+			side.All = append(side.All, all)
+		}
+		side.Bad = nil
+	}
+	const first, last = "quantile 0.5: ", "; without disturbances with 10000 slow requests of new pods and 10000 of old pods"
+	r := looks(d, 5*time.Minute, "1%")
+	if m := r.Metrics[0].Message; !strings.HasPrefix(m, first) || !strings.HasSuffix(m, last) {
+		t.Errorf("%q, want %q at the start and %q at the end", m, first, last)
 	}
 }

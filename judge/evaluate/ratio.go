@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/catalog"
@@ -23,6 +24,8 @@ type outcome struct {
 	confidenceInterval func(alpha float64) *v1alpha1.ConfidenceInterval
 	// alsoBefore is true if the old pods are compared at the same time and before the change.
 	alsoBefore bool
+	// quantile is which quantile of a latency the values are.
+	quantile string
 	// noPass is why the metric cannot pass.
 	noPass string
 	// reason is why there is no comparison, if there is none.
@@ -188,9 +191,7 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	o.New = &v1alpha1.Side{Value: number(value), Bad: number(compared.newEvents), Samples: int64(math.Round(compared.newAll)), Pods: s.newAll.pods()}
 	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(compared.oldEvents), Samples: int64(math.Round(compared.oldAll)), Pods: s.oldAll.pods()}
 	o.alsoBefore = c.alsoBefore
-	if l := c.leftOut; math.Round(l.newEvents+l.oldEvents) > 0 {
-		o.Message = fmt.Sprintf("without disturbances with %.0f events of new pods and %.0f of old pods", l.newEvents, l.oldEvents)
-	}
+	o.Message = d.details(c)
 	o.confidenceInterval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
 		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
@@ -205,6 +206,26 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 		o.message = fmt.Sprintf("there are %.0f events %s and none %s", s.oldAll.total(), ofOld, ofNew)
 	}
 	return o
+}
+
+// details says what the values of a comparison do not show.
+func (d Data) details(c comparison) string {
+	events := "events"
+	switch d.Kind {
+	case v1alpha1.KindRatio:
+		events = "bad events"
+	case v1alpha1.KindLatency:
+		events = "slow requests"
+	}
+	ofNew, ofOld := d.sides()
+	var out []string
+	if c.alsoBefore && d.Kind != v1alpha1.KindLatency { // the values of a latency are no rates
+		out = append(out, fmt.Sprintf("at the same time %s %s", readable(c.oldRateNow, d.Unit), ofOld))
+	}
+	if math.Round(c.leftOutNew+c.leftOutOld) > 0 {
+		out = append(out, fmt.Sprintf("without disturbances with %.0f %s %s and %.0f %s", c.leftOutNew, events, ofNew, c.leftOutOld, ofOld))
+	}
+	return strings.Join(out, "; ")
 }
 
 // oldHadEvents reports whether the old pods had events in the compared time, also before the change.

@@ -48,13 +48,17 @@ func TestAMessageNamesBothValues(t *testing.T) {
 			Kind: v1alpha1.KindRatio, Unit: "ratio", New: &v1alpha1.Side{Value: "0.0691906"}, Old: &v1alpha1.Side{Value: "0.00261097"},
 		},
 		"quantile 0.97: 227 ms of new pods against 71 ms of old pods": {
-			Kind: v1alpha1.KindLatency, Unit: "seconds", Message: "quantile 0.97", New: &v1alpha1.Side{Value: "0.227"}, Old: &v1alpha1.Side{Value: "0.071"},
+			Kind: v1alpha1.KindLatency, Unit: "seconds", New: &v1alpha1.Side{Value: "0.227"}, Old: &v1alpha1.Side{Value: "0.071"},
 		},
 		"9.3 millicores of new pods against 4.8 millicores of old pods": {
 			Kind: v1alpha1.KindGauge, Unit: "cores", New: &v1alpha1.Side{Value: "0.0093"}, Old: &v1alpha1.Side{Value: "0.0048"},
 		},
 	} {
-		if got := summary(e, Data{}); got != want {
+		quantile := ""
+		if e.Kind == v1alpha1.KindLatency {
+			quantile = "quantile 0.97"
+		}
+		if got := summary(e, Data{}, quantile); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
