@@ -50,8 +50,14 @@ func (d Data) byOutcome(s comparedCounts, f frame) comparison {
 	}
 	c := compare(ofKinds)
 	c.logE = math.Min(c.logE, compare(all).logE)
+	return d.exceptCallers(c)
+}
+
+// exceptCallers returns the comparison, with an e-value of 0 if it is one of events that callers cause with the time
+// before the change: callers may send more of them than then.
+func (d Data) exceptCallers(c comparison) comparison {
 	if d.CausedByCallers && c.reference != v1alpha1.ReferenceOldPods {
-		c.logE = math.Inf(-1) // callers may send more of them than before the change
+		c.logE = math.Inf(-1)
 	}
 	return c
 }

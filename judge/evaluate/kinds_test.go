@@ -154,14 +154,25 @@ func TestAKindMayFollowFromTheOutcomeInTheNewVersionOnly(t *testing.T) {
 	}
 }
 
-func TestRejectedRequestsAreNoChangeIfTheirKindIsMoreFrequentThanBefore(t *testing.T) {
-	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.03, factor: 4, before: true}
-	d := w.ratio(5 * time.Minute)
-	d.CausedByCallers = true
-	labeled(d.Old.Bad, "uri", "NOT_FOUND")
-	labeled(d.New.Bad, "uri", "NOT_FOUND")
-	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictPass {
-		t.Errorf("12 %% after and 3 %% before the change: %s (%s), want a pass", r.Verdict, r.Message)
+// Callers may send more wrong requests than before the change.
+func TestRejectedRequestsWithoutAKindAreComparedOnlyAtTheSameTime(t *testing.T) {
+	for name, kind := range map[string]func(side Pair) Pair{
+		"the kind follows from the answer": func(side Pair) Pair { labeled(side.Bad, "uri", "NOT_FOUND"); return side },
+		"one kind":                         func(side Pair) Pair { return side },
+		"only all requests have a kind": func(side Pair) Pair {
+			return Pair{kinds(1, side.All, "/orders/", 1), side.Bad}
+		},
+	} {
+		for before, want := range map[bool]v1alpha1.Verdict{false: v1alpha1.VerdictFail, true: v1alpha1.VerdictPass} {
+			w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.03, factor: 4, before: before}
+			d := w.ratio(5 * time.Minute)
+			d.CausedByCallers = true
+			d.Old, d.New = kind(d.Old), kind(d.New)
+			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != want {
+				t.Errorf("12 %% of new and 3 %% of old requests, %s, only the time before is left: %t: %s (%s, e-value %s), want %s",
+					name, before, r.Verdict, r.Message, r.Metrics[0].EValue, want)
+			}
+		}
 	}
 }
 

@@ -73,6 +73,9 @@ func ratio(d Data, f frame) outcome {
 	}
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
+	if _, noKind := s.newAll[""]; noKind && len(s.newAll) == 1 {
+		c = d.exceptCallers(c)
+	}
 	if higher {
 		c = d.withKindsByOutcome(c, ofOutcome)
 	}
@@ -158,7 +161,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	} else {
 		worst.logE = sequential.LogMean(values)
 	}
-	return d.outcome(worst, s, f)
+	return d.outcome(d.exceptCallers(worst), s, f)
 }
 
 // ifItMatters returns the comparison, with an e-value of 0 if the change is too small to matter.
