@@ -18,3 +18,31 @@ func TestTwoMinutesOfFailuresAreNoDisturbance(t *testing.T) {
 		}
 	}
 }
+
+// The failures of new pods only are a disturbance if they are shorter than a minute or a tenth of the analysis.
+func TestAShortDisturbanceOfNewPodsIsNoFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		length time.Duration
+		// The part failed of the new requests fails for some seconds.
+		from, to, failed float64
+		want             v1alpha1.Verdict
+	}{
+		"48 of 60 seconds":           {10 * time.Minute, 420, 540, 0.4, v1alpha1.VerdictPass},
+		"96 of 60 seconds":           {10 * time.Minute, 420, 540, 0.8, v1alpha1.VerdictFail},
+		"a tenth of a long analysis": {30 * time.Minute, 1620, 1800, 0.95, v1alpha1.VerdictPass},
+	} {
+		d, load, end := world{}.ratio(0), 5.0, c.length.Seconds()
+		add := func(side *Pair, pod string, from float64, bad func(t float64) float64) {
+			all := seriesOf(map[string]string{"pod": pod, "code": "200"}, from, end, func(t float64) float64 { return load*(t-from) - bad(t) })
+			failed := seriesOf(map[string]string{"pod": pod, "code": "500"}, from, end, bad)
+			side.All, side.Bad = append(side.All, all, failed), append(side.Bad, failed)
+		}
+		for _, pod := range []string{"3", "7"} { // whose scrapes are at the beginning of cells
+			add(&d.New, "new-"+pod, -60, func(t float64) float64 { return load * c.failed * (min(max(t, c.from), c.to) - c.from) })
+			add(&d.Old, "old-"+pod, -600, func(float64) float64 { return 0 })
+		}
+		if r := looks(d.every(4), c.length, "1%"); r.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, r.Verdict, r.Message, c.want)
+		}
+	}
+}
