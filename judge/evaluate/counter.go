@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"math"
+
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
@@ -16,8 +18,9 @@ func counter(d Data, f frame) outcome {
 	c := s.compare(f, d.ReferenceBefore, false, d.Direction)
 	o := d.outcome(c, s, f)
 	// The amount of data is the number of samples: a counter without events has data, too.
-	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width
-	o.New.Samples, o.Old.Samples = int64(float64(o.New.Samples)/f.grid.Width), int64(float64(o.Old.Samples)/f.grid.Width)
+	compared := totalsOfBlocks(c.blocks)
+	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, compared.oldAll/f.grid.Width
+	o.New.Samples, o.Old.Samples = int64(math.Round(compared.newAll/f.grid.Width)), int64(math.Round(o.oldSamples))
 	if o.reason == v1alpha1.ReasonNoTraffic {
 		o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 	}

@@ -160,7 +160,7 @@ func TestTheRecordHasTheNumbersThatWereCompared(t *testing.T) {
 			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 bad events of new pods and 10000 of old pods"}},
 		"without the cell of a disturbance, only the time before is left": {ended, numbers{"0.007", "0.001", "800", 380000, 800000, at.Add(-ReferenceDuration),
 			"0.7 % of new pods against 0.1 % of old pods; without disturbances with 10000 bad events of new pods and 0 of old pods"}},
-		"few requests, so also those from before": {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods; at the same time 3.4 % of old pods"}},
+		"few requests, so also those from before":    {duringADisturbance(4, 0.2, 0.04), numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods; at the same time 3.4 % of old pods"}},
 		"requests of a kind that only new pods have": {withNewKind, numbers{"0.0725", "0.0181667", "8.72", 160, 480, at.Add(-ReferenceDuration), "7.2 % of new pods against 1.8 % of old pods; at the same time 3.4 % of old pods"}},
 	} {
 		in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
@@ -191,5 +191,23 @@ func TestTheMessageOfALatencyHasTheSlowRequestsThatWereLeftOut(t *testing.T) {
 	r := looks(d, 5*time.Minute, "1%")
 	if m := r.Metrics[0].Message; !strings.HasPrefix(m, first) || !strings.HasSuffix(m, last) {
 		t.Errorf("%q, want %q at the start and %q at the end", m, first, last)
+	}
+}
+
+// The width of a cell follows from the samples, and need not be a whole number of seconds.
+func TestTheSamplesOfACounterAreItsCells(t *testing.T) {
+	d := world{}.counter(0)
+	pod := func(name string, from, to float64) samples.Series {
+		s := seriesOf(map[string]string{"pod": name}, from, to, func(at float64) float64 { return at - from })
+		for i := range s.Points {
+			s.Points[i].T = start + (s.Points[i].T-start)*1.0007
+		}
+		return s
+	}
+	d.New.All = []samples.Series{pod("new-1", -30, 300), pod("new-2", -30, 300)}
+	d.Old.All = []samples.Series{pod("old-1", -600, 300), pod("old-2", -600, 300)}
+	const cells = 2 * 19
+	if m := looks(d, 5*time.Minute, "1%").Metrics[0]; m.New.Samples != cells || m.Old.Samples != cells {
+		t.Errorf("%d samples of new pods and %d of old pods, want %d", m.New.Samples, m.Old.Samples, cells)
 	}
 }
