@@ -35,11 +35,10 @@ type ProbationLook struct {
 	Previous *v1alpha1.Record
 }
 
-// LookDuringProbation looks at a release that has succeeded: at the shares of bad events (kind Ratio, but
-// neither rejected requests nor those that callers count) since the previous look, and at the restarts and OOM kills since
-// the success. There are no old pods any more, so the
-// reference is the time before the release. Other metrics change with the time of day or the
-// load, and are not compared.
+// LookDuringProbation looks at a release that has succeeded: at the shares of bad events (kind Ratio) since the previous
+// look, and at the restarts and OOM kills since the success. Rejected requests, metrics with causedByCallers, and requests
+// that callers count are left out. There are no old pods any more, so the reference is the time before the release. Other
+// metrics change with the time of day or the load, and are not compared.
 func LookDuringProbation(ctx context.Context, reader Reader, l ProbationLook, now time.Time) v1alpha1.Record {
 	if l.Previous != nil && l.Previous.Final {
 		return *l.Previous

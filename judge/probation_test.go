@@ -176,7 +176,7 @@ func TestProbationSaysWhichSeriesAreMissing(t *testing.T) {
 	const end = succeeded + time.Hour
 	for want, series := range map[string][]samples.Series{
 		"no metric that is compared after the success of a release has series of the new pods": nil,
-		"no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics": {
+		"no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio without causedByCallers in spec.metrics": {
 			restarts("new-1", 0, end)},
 	} {
 		if r := lookDuringProbation(t, series); r.Verdict != v1alpha1.VerdictNone || r.Message != want {

@@ -254,7 +254,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, pr
 	noProof := "no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
 	if probation { // few metrics are compared: see judge.LookDuringProbation
 		noSeries = "no metric that is compared after the success of a release has series of the new pods"
-		noProof = "no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics"
+		noProof = "no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio without causedByCallers in spec.metrics"
 	}
 	if len(metrics) == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, noSeries

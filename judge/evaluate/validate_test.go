@@ -27,7 +27,7 @@ func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
 	}
 }
 
-func TestOnlyABadEventOfARatioIsCausedByCallers(t *testing.T) {
+func TestCausedByCallersIsAllowedOnlyForARatio(t *testing.T) {
 	for kind, want := range map[v1alpha1.MetricKind]bool{v1alpha1.KindRatio: true, v1alpha1.KindCounter: false} {
 		m := v1alpha1.Metric{Name: "wrong-requests", Kind: kind, Query: `app_replies_total{{{pods}}}`, CausedByCallers: true}
 		if want {
