@@ -125,7 +125,8 @@ type Target struct {
 type Reference string
 
 const (
-	// ReferenceOldPods are the old pods at the same time.
+	// ReferenceOldPods are the old pods at the same time and, if they had few requests then, also
+	// before the change: old.from is then before the start of the compared time.
 	ReferenceOldPods Reference = "OldPods"
 	// ReferenceBefore are the old pods, or the same ones, before the change.
 	ReferenceBefore Reference = "Before"
