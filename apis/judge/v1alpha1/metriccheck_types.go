@@ -152,8 +152,8 @@ type Metric struct {
 	// requests that are answered with 4xx. The bad events are then not compared after the success
 	// of a release (probation). Callers may send more of them than before the release, so these are
 	// compared only with old pods at the same time: bad events of a kind of request that follows from
-	// the answer, for example without a route; all requests, if no label names their kind or
-	// all kinds are compared together; bad events of kinds that query does not have.
+	// the answer, for example without a route; all requests, if no label names their kind, if all
+	// kinds are compared together, or if bad events have kinds that query does not have.
 	// +optional
 	CausedByCallers bool `json:"causedByCallers,omitempty"`
 	// Direction is the direction that is bad: Higher, Lower or Either.
