@@ -57,7 +57,7 @@ func (d Data) byOutcome(s comparedCounts, f frame) comparison {
 // before the change: callers may send more of them than then.
 func (d Data) exceptCallers(c comparison) comparison {
 	if d.CausedByCallers && c.reference != v1alpha1.ReferenceOldPods {
-		c.logE = math.Inf(-1)
+		c.logE, c.excepted = math.Inf(-1), true
 	}
 	return c
 }

@@ -41,6 +41,8 @@ type comparison struct {
 	// oldRateNow is then the rate of the old pods at the same time.
 	alsoBefore bool
 	oldRateNow float64
+	// excepted is true if the events are not compared, see exceptCallers.
+	excepted bool
 }
 
 // totals are the counts of the new and the old pods.

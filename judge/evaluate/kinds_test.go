@@ -168,9 +168,13 @@ func TestRejectedRequestsWithoutAKindAreComparedOnlyAtTheSameTime(t *testing.T) 
 			d := w.ratio(5 * time.Minute)
 			d.CausedByCallers = true
 			d.Old, d.New = kind(d.Old), kind(d.New)
-			if r := looks(d, 5*time.Minute, "1%"); r.Verdict != want {
+			r := looks(d, 5*time.Minute, "1%")
+			if r.Verdict != want {
 				t.Errorf("12 %% of new and 3 %% of old requests, %s, only the time before is left: %t: %s (%s, e-value %s), want %s",
 					name, before, r.Verdict, r.Message, r.Metrics[0].EValue, want)
+			}
+			if m := r.Metrics[0].Message; strings.Contains(m, "callers cause") != (before && name != "the kind follows from the answer") {
+				t.Errorf("%s, only the time before is left: %t: message %q", name, before, m)
 			}
 		}
 	}

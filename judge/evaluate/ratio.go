@@ -228,6 +228,9 @@ func (d Data) details(c comparison) string {
 	if math.Round(c.leftOutNew+c.leftOutOld) > 0 {
 		out = append(out, fmt.Sprintf("without disturbances with %.0f %s %s and %.0f %s", c.leftOutNew, events, ofNew, c.leftOutOld, ofOld))
 	}
+	if c.excepted {
+		out = append(out, "not compared without old pods at the same time, because callers cause these requests")
+	}
 	return strings.Join(out, "; ")
 }
 
