@@ -395,25 +395,27 @@ func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 func TestOnlyAFailureOfTheAPIServerIsAnswered503(t *testing.T) {
 	refused := &url.Error{Op: "Post", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
 	for name, tc := range map[string]struct {
-		err  error // nil is a panic
-		want int
+		resource string
+		err      error // nil is a panic
+		want     int
 	}{
-		"unavailable":         {apierrs.NewServiceUnavailable("secret"), 503},
-		"an error":            {apierrs.NewInternalError(errors.New("secret: etcdserver: leader changed")), 503},
-		"unreachable":         {fmt.Errorf("secret: %w", refused), 503},
-		"no answer in time":   {fmt.Errorf("secret: %w", context.DeadlineExceeded), 503},
-		"an unexpected error": {errors.New("secret"), 500},
-		"a panic":             {nil, 500},
+		"unavailable":                  {"tokenreviews", apierrs.NewServiceUnavailable("secret"), 503},
+		"an error":                     {"tokenreviews", apierrs.NewInternalError(errors.New("secret: etcdserver: leader changed")), 503},
+		"unreachable":                  {"tokenreviews", fmt.Errorf("secret: %w", refused), 503},
+		"no answer in time":            {"tokenreviews", fmt.Errorf("secret: %w", context.DeadlineExceeded), 503},
+		"an unexpected error":          {"tokenreviews", errors.New("secret"), 500},
+		"a panic":                      {"tokenreviews", nil, 500},
+		"a panic in a concurrent read": {"controllerrevisions", nil, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t)
-			c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+			c := newCluster(t, "list deployments.apps default")
+			c.kube.PrependReactor("*", tc.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 				if tc.err == nil {
 					panic("secret")
 				}
 				return true, nil, tc.err
 			})
-			status, got := c.send(t, "GET", list, "good", "")
+			status, got := c.send(t, "GET", list+"?namespace=default", "good", "")
 			message, _ := got["message"].(string)
 			if status != tc.want || strings.Contains(message, "secret") || strings.Contains(message, "API server") != (status == 503) {
 				t.Errorf("%d %v, want %d", status, got, tc.want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
@@ -85,6 +86,11 @@ func (s *service) describeAll(ctx context.Context, kind workload.Kind, workloads
 	group.SetLimit(parallel)
 	for i := range workloads {
 		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // echo recovers only in the goroutine of the request
+					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
 			out[i], err = s.describe(groupCtx, kind, &workloads[i])
 			return err
 		})
