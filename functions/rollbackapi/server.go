@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -158,5 +159,7 @@ func apiServerFailed(err error) bool {
 	if errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError {
 		return true
 	}
-	return apierrs.IsTooManyRequests(err) || errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	// The client's rate limiter has no error value for a wait that would end after the deadline.
+	limited := strings.Contains(err.Error(), "would exceed context deadline")
+	return limited || apierrs.IsTooManyRequests(err) || errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -35,6 +35,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -394,6 +395,11 @@ func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 
 func TestOnlyAFailureOfTheAPIServerIsAnswered503(t *testing.T) {
 	refused := &url.Error{Op: "Post", URL: "https://10.0.0.1", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
+	limiter := flowcontrol.NewTokenBucketRateLimiter(0.01, 1)
+	limiter.Accept()
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	limited := limiter.Wait(soon)
 	for name, tc := range map[string]struct {
 		resource string
 		err      error // nil is a panic
@@ -403,6 +409,7 @@ func TestOnlyAFailureOfTheAPIServerIsAnswered503(t *testing.T) {
 		"an error":                     {"tokenreviews", apierrs.NewInternalError(errors.New("secret: etcdserver: leader changed")), 503},
 		"unreachable":                  {"tokenreviews", fmt.Errorf("secret: %w", refused), 503},
 		"no answer in time":            {"tokenreviews", fmt.Errorf("secret: %w", context.DeadlineExceeded), 503},
+		"no request in time":           {"tokenreviews", fmt.Errorf("secret: %w", limited), 503},
 		"an unexpected error":          {"tokenreviews", errors.New("secret"), 500},
 		"a panic":                      {"tokenreviews", nil, 500},
 		"a panic in a concurrent read": {"controllerrevisions", nil, 500},
