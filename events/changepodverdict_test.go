@@ -36,8 +36,15 @@ func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
 		"too many redundant results":       {func(v *ChangePodVerdict) { v.PodResults = append(many(300, "fail"), v.PodResults[1]) }, 2, false},
 		"fail of more passes than fit":     {func(v *ChangePodVerdict) { v.PodResults = append(many(90, "pass"), v.PodResults[0]) }, 1, false},
 		"fail of more passes than allowed": {func(v *ChangePodVerdict) { v.PodResults = append(many(101, "pass"), v.PodResults[0]) }, 1, false},
-		"pass of more fails than fit":      {func(v *ChangePodVerdict) { pass(v, many(90, "fail")) }, 0, true},
-		"pass of more fails than allowed":  {func(v *ChangePodVerdict) { pass(v, many(101, "fail")) }, 0, true},
+		"more fails and passes than allowed": {func(v *ChangePodVerdict) {
+			passes := many(101, "pass")
+			for i := range passes {
+				passes[i].Pod = "passes-" + passes[i].Pod
+			}
+			v.PodResults = append(many(101, "fail"), passes...)
+		}, 1, false},
+		"pass of more fails than fit":     {func(v *ChangePodVerdict) { pass(v, many(90, "fail")) }, 0, true},
+		"pass of more fails than allowed": {func(v *ChangePodVerdict) { pass(v, many(101, "fail")) }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := verdict()
@@ -68,9 +75,16 @@ func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
 
 // Otherwise the fail would be lost: the server does not repeat a verdict.
 func TestAFailWhoseResultsDoNotFitKeepsItsMessageAndItsFails(t *testing.T) {
+	for name, results := range map[string]int{"all are allowed": 100, "more than allowed": 150} {
+		t.Run(name, func(t *testing.T) { testFailOf(t, results) })
+	}
+}
+
+// testFailOf tests a fail in which each fifth of the results is a fail.
+func testFailOf(t *testing.T, results int) {
 	v := verdict()
 	v.PodResults = nil
-	for i := range 100 {
+	for i := range results {
 		r := v1alpha1.PodSummary{Pod: fmt.Sprintf("sleep-7d9c5b4f5d-%05d", i), UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), Verdict: "pass"}
 		if i%5 == 0 {
 			r.Verdict, r.Message = "fail", "errors"
@@ -85,7 +99,7 @@ func TestAFailWhoseResultsDoNotFitKeepsItsMessageAndItsFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.PodResults) != 20 || got.Message != v.Message {
+	if len(got.PodResults) != results/5 || got.Message != v.Message {
 		t.Errorf("%d results, message %q", len(got.PodResults), got.Message)
 	}
 	for _, r := range got.PodResults {

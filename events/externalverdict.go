@@ -33,17 +33,17 @@ func (v ExternalVerdict) Validate() error {
 	return c.err()
 }
 
-// truncated returns the verdict with messages of at most limit bytes. It drops
-// redundant results, which changes no outcome, if there are more than maxResults
-// or if limit is 0; and then the results that deviate from a fail if there are still more.
+// truncated returns the verdict with messages of at most limit bytes. It drops redundant results,
+// which changes no outcome, if there are more than maxResults or if limit is 0. If a fail would have
+// more than maxResults even then, its results that deviate are dropped before, and so its fails are kept.
 func (v ExternalVerdict) truncated(limit int) ExternalVerdict {
 	v.Message = text.Truncate(v.Message, limit)
 	v.PodResults = truncatedResults(v.PodResults, limit)
+	if len(withoutRedundant(v.PodResults, v.Verdict)) > maxResults {
+		v.PodResults = withoutDeviating(v.PodResults, v.Verdict)
+	}
 	if limit == 0 || len(v.PodResults) > maxResults {
 		v.PodResults = withoutRedundant(v.PodResults, v.Verdict)
-	}
-	if len(v.PodResults) > maxResults {
-		v.PodResults = withoutDeviating(v.PodResults, v.Verdict)
 	}
 	return v
 }
