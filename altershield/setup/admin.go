@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/internal/text"
@@ -74,7 +76,14 @@ func (a *Admin) createPlatform(ctx context.Context, name, owner, token string) e
 	if err != nil {
 		return err
 	}
-	return altershield.Decode(path, answer, nil)
+	if altershield.Decode(path, answer, nil) == nil {
+		return nil
+	}
+	// An error of Decode has a part of the answer.
+	if err := altershield.Decode(path, redact(answer, token), nil); err != nil {
+		return err
+	}
+	return fmt.Errorf("altershield %s: rejected", path) // the token is a name or value that Decode needs
 }
 
 // hasType reports whether a type of change exists.
@@ -198,7 +207,7 @@ func (a *Admin) post(ctx context.Context, path string, body, domain any) error {
 	return altershield.Decode(path, answer, domain)
 }
 
-// exchange makes one call and returns the body of its answer without the secrets of the request.
+// exchange makes one call and returns the body of its answer. Its error does not contain the secrets of the request.
 func (a *Admin) exchange(ctx context.Context, method, path string, body any, secrets ...string) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
@@ -220,11 +229,11 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any, sec
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	for _, secret := range secrets {
-		answer = redact(answer, secret)
-	}
 	switch {
 	case response.StatusCode != http.StatusOK:
+		for _, secret := range secrets {
+			answer = redact(answer, secret)
+		}
 		return nil, &altershield.CallError{
 			Action: path, Kind: altershield.KindStatus, Status: response.StatusCode, MaybeReceived: true,
 			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
@@ -235,11 +244,15 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any, sec
 	return answer, nil
 }
 
-// redact replaces a secret in an answer, also as a string of JSON.
+// redact replaces a secret in an answer, however a string of JSON escapes it.
 func redact(answer []byte, secret string) []byte {
-	encoded, _ := json.Marshal(secret) // a string has no error
-	for _, form := range [][]byte{[]byte(secret), bytes.Trim(encoded, `"`)} {
-		answer = bytes.ReplaceAll(answer, form, []byte("[redacted]"))
+	var form strings.Builder
+	for _, r := range secret {
+		form.WriteString(`(?:\\*` + regexp.QuoteMeta(string(r)) + `|`)
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&form, `\\+u(?i:%04x)`, unit)
+		}
+		form.WriteString(`)`)
 	}
-	return answer
+	return regexp.MustCompile(form.String()).ReplaceAll(answer, []byte("[redacted]"))
 }

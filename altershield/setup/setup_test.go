@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -198,23 +199,61 @@ func TestAServerThatSkipsSignaturesIsNamed(t *testing.T) {
 	}
 }
 
-// A proxy may answer with the request. Its answer is cut and quoted.
+// A proxy or the server may answer with the request, in another form. The answer is cut and quoted.
 func TestAnErrorOfTheAdminAPIHasNoToken(t *testing.T) {
-	page := ""
-	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, page)
-		_, _ = io.Copy(w, r.Body)
-	}))
-	t.Cleanup(echo.Close)
-	for _, token := range []string{"top-secret", `top-"secret"`, "top-<secret>"} {
-		for length := range 128 {
-			page = strings.Repeat("x", length)
-			err := NewAdmin(echo.URL).createPlatform(t.Context(), "breakwater", "breakwater", token)
-			if err == nil || strings.Contains(err.Error(), "top-") || length == 0 && !strings.Contains(err.Error(), "[redacted]") {
-				t.Fatalf("after %d bytes: error is %v", length, err)
+	same := strings.NewReplacer()
+	for name, tc := range map[string]struct {
+		status int
+		answer string // with %s for the request
+		escape *strings.Replacer
+	}{
+		"a proxy":                            {http.StatusBadRequest, "%s", same},
+		"a proxy that escapes":               {http.StatusBadRequest, "%s", strings.NewReplacer("/", `\/`, "=", `\u003D`, "🔑", `\ud83d\uDD11`)},
+		"a message":                          {http.StatusOK, `{"success":false,"resultCode":"101","msg":"%s"}`, strings.NewReplacer(`\`, `\\`, `"`, `\"`)},
+		"a message that escapes":             {http.StatusOK, `{"success":false,"resultCode":"101","msg":"%s"}`, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "/", `\/`, "=", `\u003d`)},
+		"a message that escapes the request": {http.StatusOK, `{"success":false,"resultCode":"101","msg":"%s"}`, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "/", `\\/`, "=", `\\u003d`)},
+		"an answer that cannot be parsed":    {http.StatusOK, "%s", same},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := ""
+			echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				request, _ := io.ReadAll(r.Body)
+				w.WriteHeader(tc.status)
+				_, _ = fmt.Fprintf(w, tc.answer, page+tc.escape.Replace(string(request)))
+			}))
+			t.Cleanup(echo.Close)
+			for _, token := range []string{"my-secret", `my-"secret"`, "my-<secret>", "my-/secret=", `my-\secret\`, "my-🔑secret"} {
+				for length := 0; length < 128; length += 4 {
+					page = strings.Repeat("x", length)
+					err := NewAdmin(echo.URL).createPlatform(t.Context(), "breakwater", "breakwater", token)
+					if err == nil || strings.Contains(err.Error(), "my-") || length == 0 && !strings.Contains(err.Error(), "[redacted]") {
+						t.Fatalf("token %s after %d bytes: error is %v", token, length, err)
+					}
+				}
 			}
-		}
+		})
+	}
+}
+
+func TestATokenThatTheAnswerContainsChangesNoResult(t *testing.T) {
+	const failed = `{"success":true,"resultCode":"101","msg":"m"}`
+	for name, tc := range map[string]struct {
+		token, answer string
+		created       bool
+	}{
+		"a success":                 {"true", `{"success":true,"resultCode":"000"}`, true},
+		"a success with its field":  {"success", `{"success":true,"resultCode":"000"}`, true},
+		"a rejection":               {"101", failed, false},
+		"a rejection with its code": {"resultCode", failed, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tc.answer) }))
+			t.Cleanup(server.Close)
+			err := NewAdmin(server.URL).createPlatform(t.Context(), "breakwater", "breakwater", tc.token)
+			if (err == nil) != tc.created {
+				t.Errorf("created is %t, error is %v", tc.created, err)
+			}
+		})
 	}
 }
 
