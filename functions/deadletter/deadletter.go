@@ -40,8 +40,8 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifiers verify verdicts of the server and events of the controller.
 	verifiers Verifiers
-	// limiter limits Kubernetes Events. shown has the types and sources of CloudEvents whose shared
-	// Kubernetes Event exists.
+	// limiter limits Kubernetes Events. shown has the types and sources of CloudEvents, and the
+	// UIDs of their objects, whose shared Kubernetes Event exists.
 	limiter *rate.Limiter
 	shown   *cache.LRUExpireCache
 	letters metrics.Counter

@@ -3,6 +3,7 @@ package deadletter_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -34,10 +36,7 @@ func newFunctionWith(t *testing.T, c *ft.Cluster, keys deadletter.Verifiers) fun
 	t.Helper()
 	var batches []runtime.Object
 	for n := range maxBatches {
-		batches = append(batches, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
-			"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(n + 1), "uid": fmt.Sprintf("batch-%d", n+1)},
-		}})
+		batches = append(batches, batch(n+1, fmt.Sprintf("batch-%d", n+1)))
 	}
 	batches = append(batches,
 		&unstructured.Unstructured{Object: map[string]any{
@@ -50,6 +49,14 @@ func newFunctionWith(t *testing.T, c *ft.Cluster, keys deadletter.Verifiers) fun
 		}})
 	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batches...)
 	return deadletter.New(c.Change, c.Kube, objects, keys, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+}
+
+// batch returns the ChangePod of a batch.
+func batch(number int, uid string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
+		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(number), "uid": uid},
+	}}
 }
 
 // undelivered returns an event as a Broker sends it to a dead-letter sink.
@@ -165,6 +172,32 @@ func TestAWakeUpCreatesOneKubernetesEventOnItsObject(t *testing.T) {
 	}
 	if len(c.ChangeWorkload(ft.Release).Status.Inbox) != 0 {
 		t.Error("the wake-up is in the inbox")
+	}
+}
+
+func TestAWakeUpOfAnObjectThatWasCreatedAgainCreatesAKubernetesEventOfItsOwn(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch(1, "before"))
+	f := deadletter.New(c.Change, c.Kube, objects, deadletter.Verifiers{Verdicts: ft.Keys(), Events: ft.EventKeys()},
+		clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+	send := func(uid types.UID) {
+		d := wakeUp()
+		d.UID = uid
+		if err := f(t.Context(), undelivered(t, d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("before")
+	if err := objects.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("changepods"), batch(1, "now"), ft.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	send("now")
+	var uids []types.UID
+	for _, e := range kubernetesEvents(t, c) {
+		uids = append(uids, e.InvolvedObject.UID)
+	}
+	if slices.Sort(uids); !slices.Equal(uids, []types.UID{"before", "now"}) {
+		t.Errorf("Kubernetes Events on %v", uids)
 	}
 }
 

@@ -56,7 +56,11 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 		return err
 	}
 	stored, notReplayable := replay.Encode(e)
-	shared, key := notReplayable != nil, e.Type()+"\n"+e.Source()
+	var data struct {
+		UID string `json:"uid"`
+	}
+	_ = e.DataAs(&data) // it stays empty if the data has none
+	shared, key := notReplayable != nil, strings.Join([]string{e.Type(), e.Source(), data.UID}, "\n")
 	if _, shown := f.shown.Get(key); shared && shown {
 		return nil // the metric counts it
 	}
