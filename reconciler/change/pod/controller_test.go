@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -216,7 +217,8 @@ func TestOnlyADuePodIsPatched(t *testing.T) {
 			got = append(got, a.GetVerb())
 		}
 	}
-	if diff := cmp.Diff([]string{"due " + patch}, got); diff != "" {
+	// The pod may be reconciled again before the cache has its label.
+	if diff := cmp.Diff([]string{"due " + patch}, slices.Compact(got)); diff != "" {
 		t.Error("(-want +got):", diff)
 	}
 }
