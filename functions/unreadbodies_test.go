@@ -3,35 +3,17 @@ package functions
 import (
 	"container/list"
 	"errors"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/test/pipenetwork"
 )
-
-// sender is a connection on which a body arrives.
-type sender struct {
-	http.ResponseWriter
-	received net.Conn
-}
-
-// SetReadDeadline implements the method of http.ResponseController.
-func (s sender) SetReadDeadline(at time.Time) error { return s.received.SetReadDeadline(at) }
 
 // readBody reads a body of which the first byte arrives; it ends there if complete.
 func readBody(t *testing.T, b *unreadBodies, complete bool) error {
 	t.Helper()
-	received, sent := net.Pipe()
-	t.Cleanup(func() { _ = received.Close() })
-	go func() {
-		_, _ = sent.Write([]byte("x"))
-		if complete {
-			_ = sent.Close()
-		}
-	}()
-	_, err := b.read(sender{httptest.NewRecorder(), received}, httptest.NewRequest(http.MethodPost, "/", received))
+	_, err := b.read(pipenetwork.Body(t, "x", complete))
 	return err
 }
 

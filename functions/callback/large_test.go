@@ -2,14 +2,13 @@ package callback
 
 import (
 	"errors"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/test/pipenetwork"
 )
 
 func TestTheMoreBodiesWaitTheLessTimeHasEach(t *testing.T) {
@@ -29,27 +28,11 @@ func TestTheMoreBodiesWaitTheLessTimeHasEach(t *testing.T) {
 	}
 }
 
-// sender is a connection on which a body arrives.
-type sender struct {
-	http.ResponseWriter
-	received net.Conn
-}
-
-// SetReadDeadline implements the method of http.ResponseController.
-func (s sender) SetReadDeadline(at time.Time) error { return s.received.SetReadDeadline(at) }
-
 // readLarge reads a body of which content arrives; it ends if all arrives.
 func readLarge(t *testing.T, l *largeBodies, content string, ends bool) ([]byte, func(), error) {
 	t.Helper()
-	received, sent := net.Pipe()
-	t.Cleanup(func() { _ = received.Close() })
-	go func() {
-		_, _ = sent.Write([]byte(content))
-		if ends {
-			_ = sent.Close()
-		}
-	}()
-	return l.read(t.Context(), sender{httptest.NewRecorder(), received}, httptest.NewRequest(http.MethodPost, "/", received))
+	w, r := pipenetwork.Body(t, content, ends)
+	return l.read(t.Context(), w, r)
 }
 
 func TestALargeBodyGetsItsTurnWhileAThousandNeverEnd(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package pipenetwork connects HTTP clients with a server in memory, so that a test with a fake clock (testing/synctest) can
-// have both.
+// have both. Body is a request without a server, whose body arrives on such a connection.
 package pipenetwork
 
 import (
