@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -71,8 +72,8 @@ func list[T any](items []T) []T {
 	return items
 }
 
-// escape is an escape sequence of a colour of colored, which takes no place on a terminal.
-var escape = regexp.MustCompile("\x1b\\[(?:0|31|32|33|36)m")
+// escape is an escape sequence of colored, which takes no place on a terminal.
+var escape = regexp.MustCompile("\x1b\\[(?:0|" + strings.Join(slices.Sorted(maps.Values(colors)), "|") + ")m")
 
 func widthOf(cell string) int { return utf8.RuneCountInString(escape.ReplaceAllString(cell, "")) }
 
