@@ -115,7 +115,7 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	maps.Copy(leftOut, disturbances(s.newEvents, s.newAll, 0, f.last, longest))
 	maps.Copy(leftOut, disturbances(s.oldEvents, s.oldAll, 0, f.last, math.Inf(1)))
 	c.blocks = without(blocks, leftOut)
-	now := totalsOfBlocks(c.blocks)
+	now := c.compared()
 	c.leftOutNew, c.leftOutOld = c.newEvents-now.newEvents, c.oldEvents-now.oldEvents
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
@@ -160,7 +160,7 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 	s.dayEvents, s.dayAll, _ = calm(s.dayEvents, s.dayAll, 0, f.cells-1)
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, last)
 	c.blocks = sequential.Blocks(pools, 0, 0)
-	c.totals = totalsOfBlocks(c.blocks)
+	c.totals = c.compared()
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, nil)...)
@@ -189,6 +189,9 @@ func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool,
 	c.ratio = nearer(c.ratio, sequential.Ratio(sequential.Blocks(day, 0, 0)))
 	return c
 }
+
+// compared returns the counts without the cells that were left out.
+func (c comparison) compared() totals { return totalsOfBlocks(c.blocks) }
 
 // totalsOfBlocks adds up the blocks that are compared: those of kinds of requests that both sides have.
 func totalsOfBlocks(blocks []sequential.Block) (t totals) {
@@ -288,7 +291,7 @@ func nearer(a, b float64) float64 {
 
 // matters reports whether the change is in a bad direction and at least the smallest one that matters.
 func (c comparison) matters(relative, absolute float64, direction v1alpha1.Direction) bool {
-	compared := totalsOfBlocks(c.blocks)
+	compared := c.compared()
 	value, old := compared.rates()
 	ratio := c.ratio
 	if compared.newEvents == 0 {

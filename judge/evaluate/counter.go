@@ -18,7 +18,7 @@ func counter(d Data, f frame) outcome {
 	c := s.compare(f, d.ReferenceBefore, false, d.Direction)
 	o := d.outcome(c, s, f)
 	// The amount of data is the number of samples: a counter without events has data, too.
-	compared := totalsOfBlocks(c.blocks)
+	compared := c.compared()
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, compared.oldAll/f.grid.Width
 	o.New.Samples, o.Old.Samples = int64(math.Round(compared.newAll/f.grid.Width)), int64(math.Round(o.oldSamples))
 	if o.reason == v1alpha1.ReasonNoTraffic {

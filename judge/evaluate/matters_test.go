@@ -92,24 +92,20 @@ func TestALatencyThatChangesInAnyDirection(t *testing.T) {
 // one cell half of the requests of both sides fail.
 func duringADisturbance(requests, newBad, oldBad float64) Data {
 	d := world{}.ratio(0)
-	pod := func(name string, from, bad float64) (all, failed samples.Series) {
+	add := func(side *Pair, name string, from, bad float64) {
 		const disturbed = 105
-		errors := func(at float64) float64 {
+		all := func(at float64) float64 { return requests * (at - from) / 15 }
+		addRequests(side, map[string]string{"pod": name}, from, 300, all, func(at float64) float64 {
 			n := bad * (at - from) / 15
 			if at >= disturbed {
 				n += requests/2 - bad
 			}
 			return n
-		}
-		good := func(at float64) float64 { return requests*(at-from)/15 - errors(at) }
-		return seriesOf(map[string]string{"pod": name, "code": "200"}, from, 300, good),
-			seriesOf(map[string]string{"pod": name, "code": "500"}, from, 300, errors)
+		})
 	}
 	for _, name := range []string{"1", "2"} {
-		all, failed := pod("new-"+name, -30, newBad)
-		d.New.All, d.New.Bad = append(d.New.All, all, failed), append(d.New.Bad, failed)
-		all, failed = pod("old-"+name, -600, oldBad)
-		d.Old.All, d.Old.Bad = append(d.Old.All, all, failed), append(d.Old.Bad, failed)
+		add(&d.New, "new-"+name, -30, newBad)
+		add(&d.Old, "old-"+name, -600, oldBad)
 	}
 	return d
 }
@@ -117,15 +113,16 @@ func duringADisturbance(requests, newBad, oldBad float64) Data {
 // A new kind of requests has no old ones, so it is not compared.
 func TestANewKindOfRequestsDoesNotMakeAChangeSmaller(t *testing.T) {
 	d := world{}.ratio(0)
-	pod := func(side *Pair, name, route string, from, to, requests, bad float64) {
-		good := seriesOf(map[string]string{"pod": name, "route": route, "code": "200"}, from, to, func(at float64) float64 { return (requests - bad) * (at - from) / 15 })
-		failed := seriesOf(map[string]string{"pod": name, "route": route, "code": "500"}, from, to, func(at float64) float64 { return bad * (at - from) / 15 })
-		side.All, side.Bad = append(side.All, good, failed), append(side.Bad, failed)
+	add := func(side *Pair, name, route string, from, to, requests, bad float64) {
+		perCell := func(n float64) func(float64) float64 {
+			return func(at float64) float64 { return n * (at - from) / 15 }
+		}
+		addRequests(side, map[string]string{"pod": name, "route": route}, from, to, perCell(requests), perCell(bad))
 	}
 	for _, name := range []string{"1", "2"} {
-		pod(&d.Old, "old-"+name, "/a", -600, 0, 5000, 5)
-		pod(&d.New, "new-"+name, "/a", -30, 300, 5000, 45)
-		pod(&d.New, "new-"+name, "/b", -30, 300, 4800, 0)
+		add(&d.Old, "old-"+name, "/a", -600, 0, 5000, 5)
+		add(&d.New, "new-"+name, "/a", -30, 300, 5000, 45)
+		add(&d.New, "new-"+name, "/b", -30, 300, 4800, 0)
 	}
 	if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("of requests to /a, 0.9 %% instead of 0.1 %% fail: %s (%s), want a fail", r.Verdict, r.Message)

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -29,6 +30,17 @@ func seriesOf(labels map[string]string, from, to float64, value func(t float64) 
 		s.Points = append(s.Points, samples.Point{T: start + t, V: value(t)})
 	}
 	return s
+}
+
+// addRequests adds the good and the failed requests of a pod to those of its side.
+func addRequests(side *Pair, labels map[string]string, from, to float64, all, bad func(t float64) float64) {
+	of := func(code string, value func(t float64) float64) samples.Series {
+		with := maps.Clone(labels)
+		with["code"] = code
+		return seriesOf(with, from, to, value)
+	}
+	good, failed := of("200", func(t float64) float64 { return all(t) - bad(t) }), of("500", bad)
+	side.All, side.Bad = append(side.All, good, failed), append(side.Bad, failed)
 }
 
 // The warming functions return the series of a pod that needs ten times as much for some seconds after

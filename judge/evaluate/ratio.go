@@ -186,7 +186,7 @@ func (d Data) renamed(newEvents, oldEvents counts) bool {
 // outcome turns a comparison of counts into evidence.
 func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
-	compared := totalsOfBlocks(c.blocks)
+	compared := c.compared()
 	value, oldValue := compared.rates()
 	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
 	o.Reference = c.reference

@@ -33,9 +33,7 @@ func TestAShortDisturbanceOfNewPodsIsNoFault(t *testing.T) {
 	} {
 		d, load, end := world{}.ratio(0), 5.0, c.length.Seconds()
 		add := func(side *Pair, pod string, from float64, bad func(t float64) float64) {
-			all := seriesOf(map[string]string{"pod": pod, "code": "200"}, from, end, func(t float64) float64 { return load*(t-from) - bad(t) })
-			failed := seriesOf(map[string]string{"pod": pod, "code": "500"}, from, end, bad)
-			side.All, side.Bad = append(side.All, all, failed), append(side.Bad, failed)
+			addRequests(side, map[string]string{"pod": pod}, from, end, func(t float64) float64 { return load * (t - from) }, bad)
 		}
 		for _, pod := range []string{"3", "7"} { // whose scrapes are at the beginning of cells
 			add(&d.New, "new-"+pod, -60, func(t float64) float64 { return load * c.failed * (min(max(t, c.from), c.to) - c.from) })
