@@ -1,30 +1,25 @@
 package main
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// freeAddress returns an unused address.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
+	"github.com/breakwater-dev/breakwater/test/freeport"
+)
 
 // runCommand runs the command against a server. It retries with another address if
 // another process uses the address first.
 func runCommand(t *testing.T, script string, args []string) (code int, printed string) {
 	t.Helper()
 	for range 5 {
-		listen := freeAddress(t)
+		port, err := freeport.Find(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		listen := fmt.Sprintf("127.0.0.1:%d", port)
 		url := fixture{script: script}.serve(t, "http://"+listen+callbackPath)
 		var out strings.Builder
 		code = run(t.Context(), append([]string{"-url", url, "-listen", listen}, args...), &out, &out)

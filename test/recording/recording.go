@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // Run is one recording run, a folder of testdata.
@@ -142,10 +143,11 @@ func Serve(ctx context.Context, r Run, folder string) (*Server, error) {
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 10s}\n"), 0o600); err != nil {
 		return nil, err
 	}
-	address, err := freeAddress(ctx)
+	port, err := freeport.Find(ctx)
 	if err != nil {
 		return nil, err
 	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	log, err := os.Create(filepath.Join(folder, "prometheus.log"))
 	if err != nil {
 		return nil, err
@@ -225,14 +227,4 @@ func (s *Server) waitReady(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
