@@ -175,7 +175,7 @@ fi
 # kept is what could not be changed.
 kept=
 # Lists what is left.
-left() {
+list_left() {
   local names='jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}'
   maybe get "$cluster" -l "$ours" -o name
   maybe get rolebindings,roles -A -l "$ours" -o "$names"
@@ -186,9 +186,11 @@ left() {
   finalized
   sed '/^$/d' <<<"$kept"
 }
+not_removed() { printf 'Not removed:\n%s\n' "$1" >&2; }
 # Ends the script if the next step would do harm, and says why.
 stop() {
-  printf 'Not removed:\n%s\n%s: see to it that the deletion is allowed, and run this again.\n' "$(left)" "$1" >&2
+  not_removed "$(list_left)"
+  echo "$1: see to it that the deletion is allowed, and run this again." >&2
   exit 1
 }
 
@@ -196,10 +198,11 @@ say "webhooks and policies"
 remove "$guards" -l "$ours" || stop "Webhooks deny requests when their processes are missing"
 
 say "processes"
+reason="Processes write finalizers and labels again while they run"
 for kind in triggers.eventing.knative.dev services.serving.knative.dev deployments.apps; do
-  remove "$kind" -n "$ns" -l "$ours" || stop "Processes write finalizers and labels again while they run"
+  remove "$kind" -n "$ns" -l "$ours" || stop "$reason"
 done
-maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m || stop "Processes write finalizers and labels again while they run"
+maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m || stop "$reason"
 
 say "finalizers"
 open_orders
@@ -250,9 +253,9 @@ for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterr
 done
 remove namespace "$ns" || true
 
-left=$(left)
+left=$(list_left)
 if [[ -n $left ]]; then
-  printf 'Not removed:\n%s\n' "$left" >&2
+  not_removed "$left"
   exit 1
 fi
 echo "Breakwater is removed. Labels and annotations that are not about releases were kept, for example the opt-in label of namespaces."
