@@ -78,7 +78,7 @@ func (c *clients) withRole(err error, namespace, role string) error {
 func (c *clients) listError(what, part, namespace string, err error) error {
 	err = c.withRole(err, namespace, "view")
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("list the %s: %w: part %s is not installed in the cluster: select another cluster with --context, or install it (docs/install.md)", what, err, part)
+		return fmt.Errorf("list the %s: %w: part %s is not installed in the cluster: %s", what, err, part, diagnosis.FixNotInstalled)
 	}
 	return fmt.Errorf("list the %s: %w", what, err)
 }

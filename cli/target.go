@@ -52,7 +52,7 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, missing("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
+			return nil, missing("the cluster has no kind %q: write "+argumentForm+"web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
 		}
 		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
@@ -67,6 +67,9 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
+// argumentForm is the form of the argument for an object, and the beginning of an example that a name follows.
+const argumentForm = "KIND/NAME, for example deployment/"
+
 // oneArgument checks the number of arguments of a command for one object KIND/NAME. kubectl itself also accepts KIND NAME.
 func oneArgument(count cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -74,7 +77,7 @@ func oneArgument(count cobra.PositionalArgs) cobra.PositionalArgs {
 			return fmt.Errorf("write %s/%s, as one argument", args[0], args[1])
 		}
 		if err := count(c, args); err != nil {
-			return fmt.Errorf("%w: write one KIND/NAME, for example deployment/web", err)
+			return fmt.Errorf("%w: write one "+argumentForm+"web", err)
 		}
 		return nil
 	}
@@ -89,11 +92,12 @@ func (c *clients) target(ctx context.Context, argument string) (target, error) {
 // read reads the object of an argument KIND/NAME, in the selected namespace if its kind has one. It returns this namespace.
 func (c *clients) read(ctx context.Context, argument string) (_ target, namespace string, err error) {
 	kind, name, ok := strings.Cut(argument, "/")
-	if !ok {
-		return target{}, "", fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/%[1]s", argument)
-	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return target{}, "", fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/web", argument)
+		example := "web"
+		if !ok {
+			example = argument
+		}
+		return target{}, "", fmt.Errorf("%q is not the name of an object: write "+argumentForm+"%s", argument, example)
 	}
 	mapping, err := c.mapping(kind)
 	if err != nil {

@@ -22,6 +22,9 @@ var subscribers = []string{"submit", "verdict", "judge", "notify"}
 // functions are those that part change needs. Function report is absent here, too.
 var functions = []string{"submit", "verdict", "deadletter", "callback"}
 
+// FixNotInstalled is the fix if the cluster does not have Breakwater or a part of it.
+const FixNotInstalled = "select another cluster with --context, or install it (docs/install.md)"
+
 // Part is a part of Breakwater.
 type Part struct {
 	Name string
@@ -138,7 +141,7 @@ func Examine(in Installation) []Check {
 		checks = append(checks, in.examine(p)...)
 	}
 	if !installed {
-		return []Check{{"installation", ResultFail, "the cluster has no part of Breakwater", "install it (docs/install.md), or select another cluster with --context"}}
+		return []Check{{"installation", ResultFail, "the cluster has no part of Breakwater", FixNotInstalled}}
 	}
 	return append(checks, in.selfCheck())
 }
