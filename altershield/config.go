@@ -142,18 +142,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// redacted replaces the token.
-const redacted = "[redacted]"
+// Redacted replaces a secret in a text.
+const Redacted = "[redacted]"
 
 // plain has the fields of Config and none of its methods.
 type plain Config
 
 func (c Config) redact() plain {
 	if c.Token != "" {
-		c.Token = redacted
+		c.Token = Redacted
 	}
 	if c.PreviousToken != "" {
-		c.PreviousToken = redacted
+		c.PreviousToken = Redacted
 	}
 	return plain(c)
 }

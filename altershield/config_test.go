@@ -154,7 +154,7 @@ func TestTheTokenIsNeverPrinted(t *testing.T) {
 	if strings.Contains(printed, token) || strings.Contains(printed, fmt.Sprintf("%x", token)) {
 		t.Errorf("the token is in %s", printed)
 	}
-	if !strings.Contains(printed, redacted) {
+	if !strings.Contains(printed, Redacted) {
 		t.Error("printed configs do not show that a token is set")
 	}
 }

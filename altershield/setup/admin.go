@@ -254,5 +254,5 @@ func redact(answer []byte, secret string) []byte {
 		}
 		form.WriteString(`)`)
 	}
-	return regexp.MustCompile(form.String()).ReplaceAll(answer, []byte("[redacted]"))
+	return regexp.MustCompile(form.String()).ReplaceAll(answer, []byte(altershield.Redacted))
 }
