@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // comments maps a type, or Type.Field, to its doc comment.
@@ -43,16 +45,14 @@ func readComments(dir string) (comments, error) {
 }
 
 func (c comments) add(spec *ast.TypeSpec, doc *ast.CommentGroup) {
-	c[spec.Name.Name] = line(doc)
+	c[spec.Name.Name] = text.OneLine(doc.Text())
 	structure, ok := spec.Type.(*ast.StructType)
 	if !ok {
 		return
 	}
 	for _, field := range structure.Fields.List {
 		for _, name := range field.Names {
-			c[spec.Name.Name+"."+name.Name] = line(field.Doc)
+			c[spec.Name.Name+"."+name.Name] = text.OneLine(field.Doc.Text())
 		}
 	}
 }
-
-func line(doc *ast.CommentGroup) string { return strings.Join(strings.Fields(doc.Text()), " ") }
