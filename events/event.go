@@ -105,7 +105,7 @@ func fit(d Data) (Data, []byte, error) {
 			limit /= 2
 			continue
 		}
-		if d, had = onlyFails(d); !had {
+		if d, had = withFailsOnly(d); !had {
 			return d, nil, &TooLargeError{Size: len(raw)}
 		}
 		limit = MaxText

@@ -40,7 +40,7 @@ func (v ExternalVerdict) truncated(limit int) ExternalVerdict {
 	v.Message = text.Truncate(v.Message, limit)
 	v.PodResults = truncatedResults(v.PodResults, limit)
 	if len(withoutRedundant(v.PodResults, v.Verdict)) > maxResults {
-		v.PodResults = withoutDeviating(v.PodResults, v.Verdict)
+		v.PodResults = failsOnly(v.PodResults, v.Verdict)
 	}
 	if limit == 0 || len(v.PodResults) > maxResults {
 		v.PodResults = withoutRedundant(v.PodResults, v.Verdict)

@@ -47,23 +47,23 @@ func withoutRedundant(results []v1alpha1.PodSummary, stage string) []v1alpha1.Po
 	})
 }
 
-// withoutDeviating drops the results that deviate from a fail of the stage; of another verdict it
-// drops none. Pods without a result fail as well, so no failed pod passes.
-func withoutDeviating(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
+// failsOnly returns the results that agree with a fail of the stage: pods without a result fail as well, so no failed pod
+// passes. It returns all results if the stage has another verdict.
+func failsOnly(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
 	if v1alpha1.ParseVerdict(stage) != v1alpha1.OutcomeFail {
 		return results
 	}
 	return slices.DeleteFunc(slices.Clone(results), func(r v1alpha1.PodSummary) bool { return !agrees(r, stage) })
 }
 
-// onlyFails returns a verdict on a batch withoutDeviating, and whether it dropped a result.
-func onlyFails(d Data) (Data, bool) {
+// withFailsOnly returns a verdict on a batch with failsOnly of its results, and whether this dropped a result.
+func withFailsOnly(d Data) (Data, bool) {
 	v, isBatch := d.(ChangePodVerdict)
 	if !isBatch {
 		return d, false
 	}
 	before := len(v.PodResults)
-	v.PodResults = withoutDeviating(v.PodResults, v.Verdict)
+	v.PodResults = failsOnly(v.PodResults, v.Verdict)
 	return v, len(v.PodResults) < before
 }
 
