@@ -7,16 +7,29 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// The requests of users wait for those of the webhook, which the API server does not limit either.
-func TestNoWebhookLimitsItsRequestsToTheAPIServer(t *testing.T) {
+// deployments returns the manifests of the webhooks' Deployments.
+func deployments(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("../../config/*/420-webhook-deployment.yaml")
 	if err != nil || len(files) != 3 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	for _, file := range files {
+	return files
+}
+
+func TestNoWebhookIsKilledWhileItDrains(t *testing.T) {
+	for _, file := range deployments(t) {
+		builder.CheckGracePeriod(t, file, drain.Timeout+readTimeout)
+	}
+}
+
+// The requests of users wait for those of the webhook, which the API server does not limit either.
+func TestNoWebhookLimitsItsRequestsToTheAPIServer(t *testing.T) {
+	for _, file := range deployments(t) {
 		d := builder.Manifests[appsv1.Deployment](t, file)[0]
 		got := map[string]int{}
 		for _, e := range d.Spec.Template.Spec.Containers[0].Env {

@@ -28,8 +28,12 @@ func Manifests[T any](t *testing.T, path string) []T {
 	return all
 }
 
-// GracePeriod returns terminationGracePeriodSeconds of the Deployment that a manifest begins with.
-func GracePeriod(t *testing.T, path string) time.Duration {
+// CheckGracePeriod checks that the grace period of the pods of a manifest, which begins with their Deployment, exceeds the
+// time that their process needs to end.
+func CheckGracePeriod(t *testing.T, path string, needed time.Duration) {
 	t.Helper()
-	return time.Duration(*Manifests[appsv1.Deployment](t, path)[0].Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	grace := time.Duration(*Manifests[appsv1.Deployment](t, path)[0].Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	if grace <= needed {
+		t.Errorf("%s: a pod is killed after %s, want more than %s", path, grace, needed)
+	}
 }
