@@ -23,7 +23,7 @@ func deployments(t *testing.T) []string {
 
 func TestNoWebhookIsKilledWhileItDrains(t *testing.T) {
 	for _, file := range deployments(t) {
-		builder.CheckGracePeriod(t, file, drain.Timeout+readTimeout)
+		builder.CheckGracePeriod(t, file, drain.MaxWait+readTimeout)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 )
 
 // serve serves HTTPS until ctx ends, and then until no request has arrived for
-// drain.QuietPeriod, at most for drain.Timeout. check lets only some requests pass.
+// drain.QuietPeriod, at most for drain.MaxWait. check lets only some requests pass.
 func serve(ctx context.Context, listener net.Listener, config *tls.Config, name string, check func(http.Handler) http.Handler, handler http.Handler) error {
 	handler, awaitQuiet := drain.Handler(ctx, handler)
 	server := &http.Server{

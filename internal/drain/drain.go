@@ -13,14 +13,14 @@ const (
 	// QuietPeriod is how long a terminating process must get no request before it stops
 	// listening: clients learn with a delay that the process is no longer an endpoint.
 	QuietPeriod = 5 * time.Second
-	// Timeout limits the wait for a quiet period. Requests in flight follow, within
+	// MaxWait limits the wait for a quiet period. Requests in flight follow, within
 	// terminationGracePeriodSeconds of the manifests.
-	Timeout = 25 * time.Second
+	MaxWait = 25 * time.Second
 )
 
 // Handler returns a handler whose responses close their connection once ctx ends, and a function to call then. The
 // function lets probes of the kubelet fail, and returns when no other request has arrived for QuietPeriod, at the latest
-// after Timeout.
+// after MaxWait.
 func Handler(ctx context.Context, next http.Handler) (handler http.Handler, awaitQuiet func()) {
 	drainer := &handlers.Drainer{Inner: closeConnections(ctx, next), QuietPeriod: QuietPeriod}
 	return drainer, func() {
@@ -28,7 +28,7 @@ func Handler(ctx context.Context, next http.Handler) (handler http.Handler, awai
 		go func() { drainer.Drain(); close(drained) }()
 		select {
 		case <-drained:
-		case <-time.After(Timeout):
+		case <-time.After(MaxWait):
 		}
 	}
 }

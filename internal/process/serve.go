@@ -48,7 +48,7 @@ type Program struct {
 	// connlimit.Authenticated. A further connection closes the oldest one.
 	MaxUnauthenticated int
 	// Endpoint: the process is an endpoint of a Service. When it terminates, it serves until its clients have learned
-	// so; its Background functions end before. For a function, the queue-proxy of Knative does this.
+	// of it; its Background functions end before. For a function, the queue-proxy of Knative does this.
 	Endpoint bool
 	// Background functions run until their context ends. An error of one ends the
 	// process.
@@ -59,7 +59,7 @@ type Program struct {
 }
 
 // Serve serves on the listener until ctx ends, for an endpoint of a Service also until no request has arrived for
-// drain.QuietPeriod, at most for drain.Timeout. Then it completes the requests in flight.
+// drain.QuietPeriod, at most for drain.MaxWait. Then it completes the requests in flight.
 func Serve(ctx context.Context, listener net.Listener, name string, program Program) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(http.ResponseWriter, *http.Request) {})
@@ -100,9 +100,9 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 		if ctx.Err() != nil { // otherwise a part has failed
 			awaitQuiet()
 		}
-		soft, cancel := context.WithTimeout(base, DrainTimeout)
+		shutdown, cancel := context.WithTimeout(base, DrainTimeout)
 		defer cancel()
-		if err := server.Shutdown(soft); err != nil {
+		if err := server.Shutdown(shutdown); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
 		}
 		if program.AfterDrain != nil {

@@ -31,9 +31,9 @@ func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler h
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(drained)
-		soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.DrainTimeout)
+		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.DrainTimeout)
 		defer cancel()
-		if server.Shutdown(soft) != nil {
+		if server.Shutdown(shutdown) != nil {
 			_ = server.Close()
 		}
 	})

@@ -145,5 +145,5 @@ func TestTheManifestOfOpenAPIMountsTheCertificateThatItServes(t *testing.T) {
 }
 
 func TestOpenAPIIsNotKilledWhileItDrains(t *testing.T) {
-	builder.CheckGracePeriod(t, "../../../config/core/650-openapi.yaml", drain.Timeout+rollbackapi.Timeout+process.FlushTimeout)
+	builder.CheckGracePeriod(t, "../../../config/core/650-openapi.yaml", drain.MaxWait+rollbackapi.Timeout+process.FlushTimeout)
 }

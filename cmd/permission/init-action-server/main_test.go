@@ -70,5 +70,5 @@ func TestTheProcessLimitsConnectionsOfStrangersAndDrains(t *testing.T) {
 }
 
 func TestTheProcessIsNotKilledWhileItDrains(t *testing.T) {
-	builder.CheckGracePeriod(t, "../../../config/permission/600-init-action-server.yaml", drain.Timeout+server.RequestTimeout+process.FlushTimeout)
+	builder.CheckGracePeriod(t, "../../../config/permission/600-init-action-server.yaml", drain.MaxWait+server.RequestTimeout+process.FlushTimeout)
 }
