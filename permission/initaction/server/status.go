@@ -67,7 +67,7 @@ func (s *server) reset(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.draining() { // nobody would learn of the reset: Events are not sent anymore
+	if s.draining() {
 		return errDraining
 	}
 	ctx, key := c.Request().Context(), podbreaker.Key(pod.Namespace, pod.Name)
