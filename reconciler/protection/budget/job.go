@@ -53,8 +53,7 @@ var broadcastJob = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob
 
 // broadcastJobReplicas returns how many pods a BroadcastJob with this status.desired wants, which is its number of
 // nodes: no more than its parallelism, and none after it has ended. If more are active, because the parallelism was
-// lowered, they count. Nodes whose pod has ended count, too: owner.left subtracts them by the pods, because a pod that is
-// deleted may be one of status.succeeded or status.failed until it is replaced.
+// lowered, they count. Nodes whose pod has ended count, too: owner.wants subtracts them.
 func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
 	if ended(o) {
 		return 0
@@ -74,8 +73,8 @@ func broadcastJobReplicas(o *unstructured.Unstructured, desired int64) int64 {
 	return max(wanted, min(active, desired), 0)
 }
 
-// paused reports whether a BroadcastJob is paused. Then it does not delete pods of nodes that are not its nodes
-// anymore, so the number of ended pods does not say how many of its nodes have one.
+// paused reports whether a BroadcastJob is paused. Then it keeps the ended pods of removed nodes, so owner.wants cannot
+// subtract the ended pods.
 func paused(o *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase") // another type is no value
 	return phase == "paused"
@@ -83,7 +82,7 @@ func paused(o *unstructured.Unstructured) bool {
 
 // countIndexes returns how many indexes below completions a text has: numbers and ranges in
 // increasing order, such as "1,3-5". It returns 0 for an invalid text. (After completions is
-// lowered, the text, and status.succeeded, still have higher indexes until the controller of Jobs removes them.)
+// lowered, the text and status.succeeded still include higher indexes until the controller of Jobs removes them.)
 func countIndexes(text string, completions int64) int64 {
 	var count int64
 	for part := range strings.SplitSeq(text, ",") {

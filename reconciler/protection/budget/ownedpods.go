@@ -53,12 +53,12 @@ func (a *ownedPods) total(pods map[ownerKey]podCounts) (total int32, unknown str
 	var wanted, observed int32
 	for _, c := range a.controllers {
 		if c.wanted != nil {
-			wanted += c.left(pods)
+			wanted += c.wants(pods)
 			observed += c.observed
 		}
 	}
 	if a.top.wanted != nil {
-		wanted, observed = max(wanted, a.top.left(pods)), max(observed, a.top.observed)
+		wanted, observed = max(wanted, a.top.wants(pods)), max(observed, a.top.observed)
 	}
 	switch {
 	case a.top.wanted == nil:

@@ -39,10 +39,11 @@ type owner struct {
 	replicas
 }
 
-// left returns how many pods the owner, whose replicas are known, wants. A node of a BroadcastJob whose pod has ended
-// wants no further one, until this pod is deleted. The ended pod of a removed node is deleted only after a minute or so,
-// and is subtracted until then. Therefore the owner wants at least its active pods.
-func (o owner) left(pods map[ownerKey]podCounts) int32 {
+// wants returns how many pods the owner, whose replicas are known, wants. A node of a BroadcastJob whose pod has ended
+// wants no further one, until this pod is deleted. The pods show which have ended: status.succeeded and status.failed
+// may count a deleted pod until it is replaced. The ended pod of a removed node is deleted only after a minute or so, and is
+// subtracted until then. Therefore the owner wants at least its active pods.
+func (o owner) wants(pods map[ownerKey]podCounts) int32 {
 	if o.nodes == 0 {
 		return *o.wanted
 	}

@@ -25,7 +25,7 @@ type replicas struct {
 	ofPods bool
 	// observed is status.replicas of the scale subresource.
 	observed int32
-	// nodes is how many nodes a BroadcastJob has, if those whose pod has ended want no further pod; 0 for other kinds.
+	// nodes is how many nodes a BroadcastJob has, for owner.wants; 0 while it is paused, and for other kinds.
 	nodes int32
 }
 

@@ -220,7 +220,7 @@ func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (w
 	if !o.ofPods || o.wanted == nil {
 		return nil, nil
 	}
-	return new(o.left(t.pods)), nil
+	return new(o.wants(t.pods)), nil
 }
 
 // selected counts the topmost Deployments and StatefulSets whose pod template a selector matches even if
