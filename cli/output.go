@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -72,8 +72,11 @@ func list[T any](items []T) []T {
 	return items
 }
 
-// escape is an escape sequence of colored, which takes no place on a terminal.
-var escape = regexp.MustCompile("\x1b\\[(?:0|" + strings.Join(slices.Sorted(maps.Values(colors)), "|") + ")m")
+// mark begins the colours of colored until safeWriter writes them. It is random, so texts of others do not have it.
+var mark = rand.Text()
+
+// escape is the beginning or end of a colour of colored, which takes no place on a terminal.
+var escape = regexp.MustCompile(mark + "[0-9]+m")
 
 func widthOf(cell string) int { return utf8.RuneCountInString(escape.ReplaceAllString(cell, "")) }
 
@@ -108,21 +111,16 @@ func age(then, now time.Time) string {
 }
 
 // safeWriter replaces control characters: texts of others could otherwise change what a terminal shows. It keeps line
-// feeds, tabs and the colours of colored. Each write has whole characters and escape sequences.
+// feeds and tabs, and then writes the escape sequences of the colours of colored. Each write has whole characters and marks.
 type safeWriter struct{ io.Writer }
 
-// control is a control character of a terminal, or an escape sequence of a colour.
-var control = regexp.MustCompile(escape.String() + `|[\x00-\x08\x0b-\x1f\x7f-\x{9f}]`)
+// control is a control character of a terminal.
+var control = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}]`)
 
 // Write implements io.Writer.
 func (w safeWriter) Write(p []byte) (int, error) {
-	safe := control.ReplaceAllStringFunc(strings.ToValidUTF8(string(p), string(utf8.RuneError)), func(found string) string {
-		if escape.MatchString(found) {
-			return found
-		}
-		return string(utf8.RuneError)
-	})
-	if _, err := io.WriteString(w.Writer, safe); err != nil {
+	safe := control.ReplaceAllString(strings.ToValidUTF8(string(p), string(utf8.RuneError)), string(utf8.RuneError))
+	if _, err := io.WriteString(w.Writer, strings.ReplaceAll(safe, mark, "\x1b[")); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -154,7 +152,7 @@ var colors = map[diagnosis.State]string{
 
 func colored(word string, meaning diagnosis.State) string {
 	if color, ok := colors[meaning]; ok {
-		return "\x1b[" + color + "m" + word + "\x1b[0m"
+		return mark + color + "m" + word + mark + "0m"
 	}
 	return word
 }

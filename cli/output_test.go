@@ -79,11 +79,12 @@ deployment/api   HeldUnjudged   3d    another
 // A message of a judge could otherwise hide a denial, or set the title of the terminal.
 func TestControlCharactersOfOthersDoNotReachTheTerminal(t *testing.T) {
 	for in, want := range map[string]string{
-		"a\tb\n发布\x1b[32mPassed\x1b[0m": "a\tb\n发布\x1b[32mPassed\x1b[0m",
+		"a\tb\n发布\x1b[32mPassed\x1b[0m": "a\tb\n发布�[32mPassed�[0m",
 		"\x1b[2J\x1b[5m\x1b]0;x\x07":    "�[2J�[5m�]0;x�",
 		"a\rb\x00\x7f\v":                "a�b���",
 		"\u0080\u009b2J\u009f":          "��2J�",
 		"a\x9b2J":                       "a�2J", // an invalid byte that some terminals read as CSI
+		colored("Failed", diagnosis.StateFailed) + "\x1b[32m": "\x1b[31mFailed\x1b[0m�[32m",
 	} {
 		var out bytes.Buffer
 		if n, err := (safeWriter{&out}).Write([]byte(in)); n != len(in) || err != nil || out.String() != want {
