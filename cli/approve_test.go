@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -8,11 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -74,6 +79,18 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 				t.Errorf("order result is %v, %v", release.Status.OrderResult, err)
 			}
 		})
+	}
+}
+
+// The workload was found in this namespace, so another one is no way out.
+func TestAMissingRightToWriteAVerdictAdvisesNoOtherNamespace(t *testing.T) {
+	c := cluster(t, optedIn, at(1, "busybox:1"), at(1, "busybox:1"))
+	c.breakwater.(*fake.Clientset).PrependReactor("patch", "changeworkloads", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(v1alpha1.Resource("changeworkloads"), "web", errors.New("no right"))
+	})
+	err := (&app{}).writeVerdict(t.Context(), c, "deployment/sleep", verdict{command: "approve", value: "pass", message: "x", order: true})
+	if want := "no right\nlet a cluster admin give you role breakwater-judge: "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -65,13 +65,18 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	return c, err
 }
 
-// withRole adds to an error about a missing right in a namespace the command that binds a role with it.
+// withRole adds to an error about a missing right in a namespace the command that binds a role with it. Without role view,
+// the namespace may also be the wrong one.
 func (c *clients) withRole(err error, namespace, role string) error {
 	if !apierrors.IsForbidden(err) || namespace == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nselect another namespace with -n, or let a cluster admin give you role %[2]s: kubectl create rolebinding %[2]s-USER -n %[3]s --clusterrole=%[2]s --user=USER%[4]s",
-		err, role, namespace, c.flags)
+	other := ""
+	if role == "view" {
+		other = "select another namespace with -n, or "
+	}
+	return fmt.Errorf("%w\n%[5]slet a cluster admin give you role %[2]s: kubectl create rolebinding %[2]s-USER -n %[3]s --clusterrole=%[2]s --user=USER%[4]s",
+		err, role, namespace, c.flags, other)
 }
 
 // listError is the error of a list of objects that a command about a part of Breakwater reads in a namespace, with role view.
