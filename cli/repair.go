@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func (a *app) repairCommand() *cobra.Command {
@@ -153,7 +153,7 @@ func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, erro
 	return json.Marshal(patch)
 }
 
-// checkChange returns an error if a merge patch does not change the pod template of a workload.
+// checkChange returns an error if a merge patch of a workload releases nothing. It compares the templates as the webhook does.
 func checkChange(t target, patch []byte) error {
 	before, err := t.object.MarshalJSON()
 	if err != nil {
@@ -167,11 +167,23 @@ func checkChange(t target, patch []byte) error {
 	if err := after.UnmarshalJSON(raw); err != nil {
 		return fmt.Errorf("apply the merge patch to %s: %w", t, err)
 	}
-	of := func(o *unstructured.Unstructured) any {
-		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "template") // another type is a change
-		return template
+	var templates [2]json.RawMessage
+	for i, o := range []*unstructured.Unstructured{t.object, &after} {
+		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "template") // a spec of another type has none
+		if templates[i], err = json.Marshal(template); err != nil {
+			return err
+		}
+		if templates[i], err = t.kind().ReleaseTemplate(templates[i]); err != nil {
+			return fmt.Errorf("apply the merge patch to %s: %w", t, err)
+		}
 	}
-	if reflect.DeepEqual(of(t.object), of(&after)) {
+	same, err := workload.SameTemplate(templates[0], templates[1])
+	switch {
+	case err != nil:
+		return fmt.Errorf("apply the merge patch to %s: %w", t, err)
+	case same && t.kind().Revisions == workload.KnativeRevisions:
+		return fmt.Errorf("the change leaves the pod template of %s as it is, except for its name or scale: it releases nothing", t)
+	case same:
 		return fmt.Errorf("the change leaves the pod template of %s as it is: it releases nothing", t)
 	}
 	return nil
