@@ -102,8 +102,8 @@ func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 	await(t, "all pods are updated", func(ctx context.Context) error {
 		return updated(ctx, c.Kube, n.Name, "app:2", "sidecar:2")
 	})
-	if got := lowest(); got != replicas-1 {
-		t.Errorf("at least %d of %d pods were Ready, want %d under a budget of 1", got, replicas, replicas-1)
+	if got, err := lowest(); err != nil || got != replicas-1 {
+		t.Errorf("at least %d of %d pods were Ready, %v, want %d under a budget of 1", got, replicas, err, replicas-1)
 	}
 }
 

@@ -68,8 +68,8 @@ func TestARolloutCompletesUnderABudget(t *testing.T) {
 			}
 			n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
 			n.run(t, "rollout", "status", "deployment", "web", "--timeout=120s")
-			if got := lowest(); got < 9 {
-				t.Errorf("%d pods were available at one time, want at least 9", got)
+			if got, err := lowest(); err != nil || got < 9 {
+				t.Errorf("%d pods were available at one time, %v, want at least 9", got, err)
 			}
 		})
 	}
