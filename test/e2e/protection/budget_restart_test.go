@@ -62,7 +62,7 @@ type restart struct {
 	clients
 	// former are the replicas that existed before.
 	former []types.UID
-	// denied is the number of requests of storms that former replicas denied while they terminated.
+	// denied is the number of requests that former replicas denied in storms at whose end they terminated.
 	denied float64
 }
 
@@ -95,25 +95,26 @@ func (r *restart) replicas(t *testing.T) []corev1.Pod {
 	return list.Items
 }
 
-// storm is a storm that counts the requests that terminating replicas deny.
+// storm is a storm that counts the requests that terminating replicas deny. A replica whose termination begins
+// in a storm may have closed its connections before the next one, so all its denials in this storm count.
 func (r *restart) storm(t *testing.T, namespace string, names []string, concurrency int) *stormResult {
 	t.Helper()
-	before := r.deniedByTerminating(t)
+	before := r.deniedByFormer(t, func(corev1.Pod) bool { return true })
 	s := storm(t, r.clients, namespace, names, concurrency)
-	after := r.deniedByTerminating(t)
+	after := r.deniedByFormer(t, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	for pod, denied := range before {
 		r.denied += max(0, after[pod]-denied) // after has only replicas that still run
 	}
 	return s
 }
 
-// deniedByTerminating returns the numbers of requests that former replicas denied, of those that are
-// terminating now. A replica that forwarded a request counts it, too.
-func (r *restart) deniedByTerminating(t *testing.T) map[string]float64 {
+// deniedByFormer returns the numbers of requests that former replicas denied, of those that are
+// selected. A replica that forwarded a request counts it, too.
+func (r *restart) deniedByFormer(t *testing.T, selected func(corev1.Pod) bool) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
 	for _, p := range r.replicas(t) {
-		if p.DeletionTimestamp == nil || !slices.Contains(r.former, p.UID) {
+		if !selected(p) || !slices.Contains(r.former, p.UID) {
 			continue
 		}
 		values, err := metricValues(t.Context(), r.kube, p.Name, "breakwater_admission_requests_total{", `allowed="false"`)
