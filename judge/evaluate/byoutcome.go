@@ -50,14 +50,19 @@ func (d Data) byOutcome(s comparedCounts, f frame) comparison {
 	}
 	c := compare(ofKinds)
 	c.logE = math.Min(c.logE, compare(all).logE)
-	return d.exceptCallers(c)
+	return d.exceptCallers(c, s)
 }
 
-// exceptCallers returns the comparison, with an e-value of 0 if it is one of events that callers cause with the time
-// before the change: callers may send more of them than then.
-func (d Data) exceptCallers(c comparison) comparison {
-	if d.CausedByCallers && c.reference != v1alpha1.ReferenceOldPods {
+// exceptCallers returns the comparison of events that callers cause without what it has from the time before the
+// change: callers may send more of them than then. If most requests of the new pods have such an event, the version is the
+// likely cause.
+func (d Data) exceptCallers(c comparison, s comparedCounts) comparison {
+	switch {
+	case !d.CausedByCallers || 2*s.newEvents.total() > s.newAll.total():
+	case c.reference != v1alpha1.ReferenceOldPods:
 		c.logE, c.excepted = math.Inf(-1), true
+	case c.alsoBefore:
+		c.logE = math.Min(c.logE, c.logENow)
 	}
 	return c
 }

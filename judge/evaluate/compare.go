@@ -38,9 +38,9 @@ type comparison struct {
 	// on the day before, if it is compared.
 	blocks []sequential.Block
 	// alsoBefore is true if the cells before the change are compared in addition to those at the same time.
-	// oldRateNow is then the rate of the old pods at the same time.
-	alsoBefore bool
-	oldRateNow float64
+	// oldRateNow is then the rate of the old pods at the same time, and logENow the evidence from this time alone.
+	alsoBefore          bool
+	oldRateNow, logENow float64
 	// excepted is true if the events are not compared, see exceptCallers.
 	excepted bool
 }
@@ -131,15 +131,15 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, outside)...)
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, during)...)
 	c.disperse(s, c.blocks, history, leftOut, proportion)
+	c.logE = logEForBlocks(c.blocks, c.dispersion, direction)
 	if c.oldAll >= sparse {
-		c.logE = logEForBlocks(c.blocks, c.dispersion, direction)
 		return c
 	}
 	for _, side := range []*counts{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
 		*side = side.except(leftOut)
 	}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
-	c.logE = logEForPools(pools, c.dispersion, direction, 1)
+	c.logENow, c.logE = c.logE, logEForPools(pools, c.dispersion, direction, 1)
 	c.blocks, c.alsoBefore = sequential.Blocks(pools, 0, 0), true
 	_, c.oldRateNow = now.rates()
 	c.ratio = nearer(c.ratio, sequential.Ratio(c.blocks))

@@ -180,6 +180,56 @@ func TestRejectedRequestsWithoutAKindAreComparedOnlyAtTheSameTime(t *testing.T) 
 	}
 }
 
+// If the new version rejects most requests, it is the likely cause.
+func TestAVersionThatRejectsMostRequestsFailsAlsoWithoutOldPods(t *testing.T) {
+	for name, kind := range map[string]func(side Pair) Pair{
+		"one kind":                      func(side Pair) Pair { return side },
+		"only all requests have a kind": func(side Pair) Pair { return Pair{kinds(1, side.All, "/orders/", 1), side.Bad} },
+	} {
+		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.03, factor: 30, before: true}
+		d := w.ratio(5 * time.Minute)
+		d.CausedByCallers = true
+		d.Old, d.New = kind(d.Old), kind(d.New)
+		if r := looks(d, 5*time.Minute, "1%"); r.Verdict != v1alpha1.VerdictFail {
+			t.Errorf("90 %% of new requests are rejected, %s: %s (%s), want a fail", name, r.Verdict, r.Message)
+		}
+	}
+}
+
+// The old pods have few requests, and all pods get four times as many wrong ones as before the change.
+func TestFewOldRequestsAreNoReasonToCompareRejectedRequestsWithTheTimeBefore(t *testing.T) {
+	failed := 0
+	for seed := range uint64(100) {
+		w := world{rand: rand.New(rand.NewPCG(seed, 21)), new: 1, old: 1, load: 3}
+		d := w.ratio(5 * time.Minute)
+		d.CausedByCallers = true
+		// rejects makes the requests of a pod: load per second from the change on, and 3 before.
+		rejects := func(side *Pair, pod string, from, load float64) {
+			ok, bad := 0.0, 0.0
+			good := seriesOf(map[string]string{"pod": pod, "code": "200"}, from, 300, func(float64) float64 { return 0 })
+			rejected := seriesOf(map[string]string{"pod": pod, "code": "404"}, from, 300, func(float64) float64 { return 0 })
+			for i, p := range good.Points {
+				perSecond, share := 3.0, 0.03
+				if p.T >= start {
+					perSecond, share = load, 0.12
+				}
+				ok += w.poisson(perSecond * (1 - share) * 15)
+				bad += w.poisson(perSecond * share * 15)
+				good.Points[i].V, rejected.Points[i].V = ok, bad
+			}
+			side.All, side.Bad = []samples.Series{good, rejected}, []samples.Series{rejected}
+		}
+		rejects(&d.Old, "old-0", -600, 0.13)
+		rejects(&d.New, "new-0", 0, 3)
+		if r := looks(d, 5*time.Minute, "1%"); r.Verdict == v1alpha1.VerdictFail {
+			failed++
+		}
+	}
+	if failed > 1 {
+		t.Errorf("%d of 100 releases fail, although as many requests of old pods are rejected at the same time", failed)
+	}
+}
+
 func TestANewKindOfRequestsIsNoChangeIfAsManyFail(t *testing.T) {
 	for _, part := range []float64{0.15, 0.25, 0.4} {
 		w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 5, share: 0.04, factor: 1}

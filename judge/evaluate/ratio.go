@@ -74,7 +74,7 @@ func ratio(d Data, f frame) outcome {
 	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 	if _, noKind := s.newAll[""]; noKind && len(s.newAll) == 1 {
-		c = d.exceptCallers(c)
+		c = d.exceptCallers(c, s)
 	}
 	if higher {
 		c = d.withKindsByOutcome(c, ofOutcome)
@@ -161,7 +161,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	} else {
 		worst.logE = sequential.LogMean(values)
 	}
-	return d.outcome(d.exceptCallers(worst), s, f)
+	return d.outcome(d.exceptCallers(worst, s), s, f)
 }
 
 // ifItMatters returns the comparison, with an e-value of 0 if the change is too small to matter.
@@ -205,6 +205,8 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	}
 	if s.newAll.total() == 0 && s.oldHadEvents(f) {
 		o.reason, o.logE = v1alpha1.ReasonNoTraffic, 0
+		bad, all := s.oldEvents.total(), s.oldAll.total()
+		o.Old.Value, o.Old.Bad, o.Old.Samples = number(bad/all), number(bad), int64(math.Round(all))
 		ofNew, ofOld := d.sides()
 		o.message = fmt.Sprintf("there are %.0f events %s and none %s", s.oldAll.total(), ofOld, ofNew)
 	}

@@ -153,7 +153,8 @@ type Metric struct {
 	// of a release (probation). Callers may send more of them than before the release, so these are
 	// compared only with old pods at the same time: bad events of a kind of request that follows from
 	// the answer, for example without a route; all requests, if no label names their kind, if all
-	// kinds are compared together, or if bad events have kinds that query does not have.
+	// kinds are compared together, or if bad events have kinds that query does not have. If more than
+	// half of the requests of the new pods have bad events, all are compared with the time before, too.
 	// +optional
 	CausedByCallers bool `json:"causedByCallers,omitempty"`
 	// Direction is the direction that is bad: Higher, Lower or Either.
