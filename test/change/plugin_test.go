@@ -186,7 +186,7 @@ func TestStatusEndsWithTwoWhileTheReleaseRuns(t *testing.T) {
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, unschedulable))
 	await(t, "the release runs", func(ctx context.Context) error { _, err := w.release(ctx); return err })
-	f.mustPlugin(t, 2, []string{"had not ended after 1s"}, "status", "deployment/web", "--timeout", "1s")
+	f.mustPlugin(t, 2, []string{"had not ended after 10s"}, "status", "deployment/web", "--timeout", "10s")
 	f.mustPlugin(t, 0, []string{"deployment/web is Running", "no pod is in a batch yet"}, "explain", "deployment/web")
 }
 
