@@ -19,7 +19,7 @@ func Body(t *testing.T, content string, ends bool) (http.ResponseWriter, *http.R
 			_ = sent.Close()
 		}
 	}()
-	return response{httptest.NewRecorder(), received}, httptest.NewRequest(http.MethodPost, "/", received)
+	return response{httptest.NewRecorder(), received}, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", received)
 }
 
 // response sets the deadline of the connection on which the body of its request arrives.
