@@ -15,9 +15,9 @@ type Input struct {
 	// ChangeWorkload. Known is false if there is neither.
 	Before v1alpha1.Release
 	Known  bool
-	// Recovered: the release annotations are missing, and Before is the release of
-	// the newest ChangeWorkload: the whole object was replaced while the webhook
-	// was unreachable.
+	// Recovered: the release annotations are missing or, in a readmission, older than the newest ChangeWorkload,
+	// and Before is the release of that ChangeWorkload: the whole object was replaced, or its rollout was undone,
+	// while the webhook was unreachable.
 	Recovered bool
 	// Missed: the workload has no release annotations, and was created after the
 	// webhook was installed and the namespace opted in.
@@ -47,8 +47,8 @@ type Decision struct {
 //
 // A different version alone is not a release: a new default value in Kubernetes
 // changes the version of every stored template. So the version is compared only for
-// a missed change. The attempt depends on the old object, or, without its annotations,
-// on the newest ChangeWorkload, so a repeated request increments it once.
+// a missed change. The attempt depends on the old object, or, if Recovered, on the
+// newest ChangeWorkload, so a repeated request increments it once.
 func Decide(in Input) Decision {
 	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version ||
 		in.Recovered && in.Before.Attempt > v1alpha1.MaxAttempt // a user wrote it, and ReleaseOf does not accept it

@@ -85,12 +85,12 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	return countedDecision(d, suspension), patch, repairWithoutEffect(in), nil
 }
 
-// gather returns the Input of a change. If the old object has no release annotations,
-// it queries the history and the creation time; usually the namespace has just opted
-// in.
+// gather returns the Input of a change. For a readmission, and if the old object has no release annotations, it queries
+// the history: kubectl rollout undo copies the annotations of an earlier release. Without any release it also queries
+// the creation time; usually the namespace has just opted in.
 func (h Handler) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
 	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Readmission: c.Readmission(), Version: version}
-	if in.Before, in.Known = c.OldRelease(); in.Known || in.Created {
+	if in.Before, in.Known = c.OldRelease(); in.Known && !in.Readmission || in.Created {
 		return in, nil
 	}
 	for _, release := range h.History.Releases(c.Old) {

@@ -663,3 +663,51 @@ func TestALostReleaseAnnotationIsRestoredFromTheHistory(t *testing.T) {
 		})
 	}
 }
+
+// kubectl rollout undo copies the annotations of an earlier ReplicaSet, and keeps the labels. The undo of a StatefulSet
+// or DaemonSet changes only the template.
+func TestAnUndoThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
+	baseline, failed, current := build(), build(image("busybox:2")), build(image("busybox:3"))
+	currentLabel := label(v1alpha1.VersionKey, builder.Version(current))
+	currentRelease := func(d *appsv1.Deployment) {
+		currentLabel(d)
+		annotated(v1alpha1.VersionKey, builder.Version(current))(d)
+		annotated(v1alpha1.AttemptAnnotation, "3")(d)
+	}
+	undone := build(image("busybox:2"), versioned(2), rolledBack(2), currentLabel)
+	for name, tc := range map[string]struct {
+		object *appsv1.Deployment
+		byUser bool
+		want   *appsv1.Deployment
+	}{
+		"to a failed release":        {object: undone, want: build(image("busybox:2"), versioned(4), rolledBack(2))},
+		"to the baseline":            {object: build(versioned(0), currentLabel), want: build(versioned(4))},
+		"of a StatefulSet":           {object: build(image("busybox:2"), currentRelease), want: build(image("busybox:2"), versioned(4))},
+		"an update of a user":        {object: undone, byUser: true, want: build(image("busybox:2"), versioned(2), rolledBack(2))},
+		"a repeated readmission":     {object: build(image("busybox:2"), versioned(4)), want: build(image("busybox:2"), versioned(4))},
+		"only the annotations of it": {object: build(image("busybox:3"), currentRelease, annotated(v1alpha1.AttemptAnnotation, "2")), want: build(image("busybox:3"), versioned(3))},
+	} {
+		for _, dryRun := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dry run %v", name, dryRun), func(t *testing.T) {
+				s := newHandler()
+				s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
+					builder.ChangeWorkload(baseline, 0, v1alpha1.ReleaseSuccess),
+					builder.ChangeWorkload(current, 3, v1alpha1.ReleaseRunning),
+					builder.ChangeWorkload(failed, 2, v1alpha1.ReleaseFailed),
+				}}
+				req := admissiontest.Request(t, tc.object, tc.object)
+				req.DryRun = &dryRun
+				if !tc.byUser {
+					req.UserInfo.Username = v1alpha1.ControllerUser
+				}
+				got := admissiontest.Apply(t, req, s.Admit(t.Context(), req).Response)
+				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+				if again := s.Admit(t.Context(), req); len(again.Response.Patch) > 0 {
+					t.Errorf("a second call also writes %s", again.Response.Patch)
+				}
+			})
+		}
+	}
+}
