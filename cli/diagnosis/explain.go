@@ -298,7 +298,9 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
 	}
-	if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held.GetReason() == v1alpha1.ReasonTrafficUntilJudged {
+	held := c.Status.GetCondition(v1alpha1.ReleaseHeld)
+	resumed := held.GetReason() == v1alpha1.ReasonResumedUnjudged
+	if resumed || held.GetReason() == v1alpha1.ReasonTrafficUntilJudged {
 		e.Why = append(e.Why, held.GetMessage())
 	}
 	listed := 0
@@ -317,7 +319,7 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
 		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
 	}
-	if e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped
+	if resumed && e.Reason != v1alpha1.ReasonOrderPending || e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped
 		f.addVerdicts(e, c)
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", f.command("status", "--timeout 10m")})

@@ -238,6 +238,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 		"an order that fails, as not accepted":  {input(with(release(v1alpha1.ReleaseSuspend, no, "OrderNotAccepted", yes, "Suspended")), suspended), []string{"doctor", "repair"}, []string{"approve"}},
 		"a failed check that was lost":          {input(with(release(v1alpha1.ReleaseSuspend, no, "FailedCheckLost", yes, "Suspended")), suspended), []string{"repair"}, []string{"approve"}},
 		"an order that is held as not accepted": {input(with(unaccepted)), []string{"doctor"}, []string{"approve", "reject"}},
+		"a rollout that was resumed by hand":    {input(with(release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "ResumedUnjudged"))), []string{"approve", "reject", "status deployment/web"}, nil},
 		"a complete rollout that is unjudged":   {input(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", no, "NotSuspended"))), []string{"approve", "reject"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,6 +100,9 @@ const (
 	// first batch of its latest Revision passed, or, after a Revision failed, until a repair or a
 	// rollback succeeded.
 	ReasonTrafficUntilJudged = "TrafficUntilJudged"
+	// ReasonResumedUnjudged: the rollout was held because pods or the order are unjudged, and somebody else than
+	// Breakwater has resumed it.
+	ReasonResumedUnjudged = "ResumedUnjudged"
 	// ReasonWorkloadUnchanged: the workload could not be suspended, held or resumed, for example because a
 	// policy denies it. The message has the error. Breakwater tries again.
 	ReasonWorkloadUnchanged = "WorkloadUnchanged"

@@ -64,6 +64,8 @@ type Workload struct {
 	Suspend string
 	// Hold is what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold
+	// Resumed: the hold has stopped the rollout, and somebody else than Breakwater has resumed it.
+	Resumed bool
 	// Bypass is the last update that was admitted during the current suspension, or nil.
 	Bypass *v1alpha1.Bypass
 	// HasDefenseStatus: the workload has DefenseStatusLabel.

@@ -53,13 +53,15 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 	if err != nil {
 		attempt = -1 // no annotation: no ChangeWorkload is current
 	}
+	hold := v1alpha1.HoldOf(w.Annotations)
 	return Workload{
 		Version:          w.Labels[v1alpha1.VersionKey],
 		Attempt:          attempt,
 		Replicas:         replicas,
 		Complete:         complete,
 		Suspend:          w.Labels[v1alpha1.SuspendLabel],
-		Hold:             v1alpha1.HoldOf(w.Annotations),
+		Hold:             hold,
+		Resumed:          hold != nil && !w.PausedOrHeld() && !w.Kind.HoldChangedNothing(hold.Former),
 		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 

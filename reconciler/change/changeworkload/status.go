@@ -238,7 +238,11 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 }
 
 // heldUnjudged reports whether the rollout is held because pods or the order are unjudged.
-func heldUnjudged(in Input) bool {
+func heldUnjudged(in Input) bool { return hasUnjudgedHold(in) && !in.Workload.Resumed }
+
+// hasUnjudgedHold reports whether the workload has the record of such a hold. It stays when a person resumes the
+// rollout, which would be held again without it.
+func hasUnjudgedHold(in Input) bool {
 	hold := in.Workload.Hold
 	return hold.IsWithoutSuspension() && !hold.IsUntilJudged() && heldByRelease(in)
 }
@@ -255,6 +259,9 @@ func unchangedHold(in Input) (corev1.ConditionStatus, string) {
 	}
 }
 
+// resumedDetail has no counts, with which the last transition of condition Held would change.
+const resumedDetail = "the rollout was resumed, but not by Breakwater: it goes on although pods or the order are unjudged"
+
 // notHeld returns reason and message of a rollout that is not held. Its traffic may be.
 func notHeld(in Input, d Decision) (reason, message string) {
 	failed := d.Phase == v1alpha1.ReleaseSuspend
@@ -265,6 +272,8 @@ func notHeld(in Input, d Decision) (reason, message string) {
 		return v1alpha1.ReasonBlockingDisabled, "OpsConfigInfo isBlockingUp is off: the workload is not suspended"
 	case !isCurrent(in):
 		return v1alpha1.ReasonNotSuspended, ""
+	case hasUnjudgedHold(in) && d.Action == ActionNone:
+		return v1alpha1.ReasonResumedUnjudged, resumedDetail
 	case in.Workload.Hold.IsUntilJudged() && d.Action == ActionNone:
 		return v1alpha1.ReasonTrafficUntilJudged, untilJudgedDetail(in)
 	case trafficOfRepair(in) != "" && d.Action == ActionNone:

@@ -7,12 +7,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // written returns the ChangeWorkload with the derived status of the decision.
@@ -354,6 +357,37 @@ func TestAReleaseThatIsScaledToZeroBeforeAPodPassedSucceedsWithoutPods(t *testin
 			c := written(release(0, append(options{complete1}, tc.options...)...))
 			if got := c.Status.GetCondition(v1alpha1.ReleaseJudged).GetReason(); got != tc.reason || c.SucceededWithPods() != tc.withPods {
 				t.Errorf("%s, Judged has reason %s, succeeded with pods %t; want %s, %t", c.Status.Phase, got, c.SucceededWithPods(), tc.reason, tc.withPods)
+			}
+		})
+	}
+}
+
+// The hold stays recorded: otherwise the rollout would be held again.
+func TestARolloutThatWasResumedByHandIsNotHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*appsv1.Deployment)
+		held   corev1.ConditionStatus
+		reason string
+	}{
+		"held":    {func(*appsv1.Deployment) {}, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
+		"resumed": {func(d *appsv1.Deployment) { d.Spec.Paused = false }, corev1.ConditionFalse, v1alpha1.ReasonResumedUnjudged},
+		"nothing stopped": {func(d *appsv1.Deployment) {
+			d.Spec.Paused, d.Annotations[v1alpha1.HoldAnnotation] = false, `{"attempt":2,"former":true,"unjudged":true}`
+		}, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling()
+			d.Spec.Paused, d.Annotations[v1alpha1.HoldAnnotation] = true, `{"attempt":2,"unjudged":true}`
+			tc.change(d)
+			in := release(2, finished(1, 1), judged(1, "done"), starting(2), noVerdict("Hold"))
+			in.Workload = workloadOf(of(t, d), workload.ExcludedNodes{})
+			decision := Decide(in)
+			st := derive(in, decision).Status
+			if held := st.GetCondition(v1alpha1.ReleaseHeld); held.Status != tc.held || held.Reason != tc.reason || decision.Action != ActionNone {
+				t.Errorf("Held is %+v, action %q", held, decision.Action)
+			}
+			if stalled := st.GetCondition(v1alpha1.ReleaseStalled).IsTrue(); stalled != (tc.held == corev1.ConditionTrue) {
+				t.Errorf("Stalled is %v", stalled)
 			}
 		})
 	}
