@@ -175,7 +175,7 @@ func decideRelease(in Input) Decision {
 			d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this release ended"
 		}
-		if newer && c.Status.Phase == v1alpha1.ReleaseSuccess {
+		if newer && ended(c) {
 			d.failLate(c)
 		}
 		return d
@@ -278,8 +278,8 @@ func replacedSuccess(in Input) bool {
 	return in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess && replaced(in)
 }
 
-// failLate fails a release that succeeded, was replaced and failed then: no
-// rollback returns to it.
+// failLate fails a release that was replaced after or before it ended, and failed its check then: no
+// rollback returns to its version.
 func (d *Decision) failLate(c *v1alpha1.ChangeWorkload) {
 	outcome, detail := c.Status.OrderOutcome()
 	switch {

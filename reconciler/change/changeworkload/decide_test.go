@@ -340,6 +340,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a newer template supersedes the release":                                {release(1, finished(1, 1), newer, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
 		"the same template again supersedes the release":                         {release(1, finished(1, 1), again, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
 		"a late fail of a replaced release":                                      {release(1, judged(1, "fail"), newer, was(success)), want{failed, v1alpha1.ReasonCheckFailed, "", nil}},
+		"a late fail of a superseded release":                                    {release(1, newer, was(running), recorded, judged(1, "fail")), want{failed, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a fail of an old release does not change the workload":                  {release(1, judged(1, "fail"), newer, was(suspend)), want{suspend, "", "", nil}},
 		"with a server the order is opened first":                                {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"the order is open":                                                      {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},

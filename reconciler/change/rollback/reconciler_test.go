@@ -423,7 +423,7 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
 	for _, phase := range []v1alpha1.ReleasePhase{
 		v1alpha1.ReleaseSuspend,
-		v1alpha1.ReleaseFailed, // it succeeded, and the fail came after it was replaced
+		v1alpha1.ReleaseFailed, // the fail came after it was replaced
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newFixture(t).stuck()
