@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	recordDrift(ctx, in.ChangeWorkload, next, w)
-	recordUnchanged(ctx, in.ChangeWorkload, next, w)
+	recordNotHeld(ctx, in.ChangeWorkload, next, w)
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil
 	}
@@ -161,12 +161,14 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 	}
 }
 
-// recordUnchanged records a Kubernetes Event when the workload cannot be changed. The Events of the
-// following attempts are those of the generated reconciler.
-func recordUnchanged(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *workload.Workload) {
+// recordNotHeld records a Kubernetes Event when the workload cannot be changed, and when somebody else has resumed its
+// rollout. The Events of the following attempts to change it are those of the generated reconciler.
+func recordNotHeld(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *workload.Workload) {
 	held := next.Status.GetCondition(v1alpha1.ReleaseHeld)
-	if held.GetReason() == v1alpha1.ReasonWorkloadUnchanged && held.GetReason() != old.Status.GetCondition(v1alpha1.ReleaseHeld).GetReason() {
-		controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, held.Reason, "ChangeWorkload %s: %s", next.Name, held.Message)
+	switch reason := held.GetReason(); {
+	case reason == old.Status.GetCondition(v1alpha1.ReleaseHeld).GetReason():
+	case reason == v1alpha1.ReasonWorkloadUnchanged, reason == v1alpha1.ReasonResumedUnjudged:
+		controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason, "ChangeWorkload %s: %s", next.Name, held.Message)
 	}
 }
 

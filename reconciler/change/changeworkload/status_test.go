@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -388,6 +390,14 @@ func TestARolloutThatWasResumedByHandIsNotHeld(t *testing.T) {
 			}
 			if stalled := st.GetCondition(v1alpha1.ReleaseStalled).IsTrue(); stalled != (tc.held == corev1.ConditionTrue) {
 				t.Errorf("Stalled is %v", stalled)
+			}
+			recorder := record.NewFakeRecorder(2)
+			ctx, next := controller.WithEventRecorder(t.Context(), recorder), derive(in, decision)
+			for _, old := range []*v1alpha1.ChangeWorkload{in.ChangeWorkload, next} {
+				recordNotHeld(ctx, old, next, of(t, d))
+			}
+			if got, want := len(recorder.Events), map[bool]int{true: 1}[tc.reason == v1alpha1.ReasonResumedUnjudged]; got != want {
+				t.Errorf("%d Events, want %d", got, want)
 			}
 		})
 	}
