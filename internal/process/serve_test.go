@@ -2,14 +2,20 @@ package process_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.opentelemetry.io/otel"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/internal/process"
@@ -189,4 +195,48 @@ func TestATerminatingEndpointOfAServiceAcceptsConnectionsUntilItIsQuiet(t *testi
 			t.Errorf("the process ended %s after the last request", took)
 		}
 	})
+}
+
+// A pod without a token chooses the Host of its requests.
+func TestTheHostsOfRequestsAddNoSeries(t *testing.T) {
+	reader, former := sdkmetric.NewManualReader(), otel.GetMeterProvider()
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	t.Cleanup(func() { otel.SetMeterProvider(former) })
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenetwork.Network
+		listener := network.Listen()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- process.Serve(ctx, listener, "test", process.Program{Handler: http.NotFoundHandler()})
+		}()
+		client := network.Client("192.0.2.1")
+		for i := range 3 {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://test/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = strconv.Itoa(i) + ".example"
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	var metrics metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &metrics); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range metrics.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if strings.Contains(fmt.Sprintf("%+v", m), ".example") {
+				t.Errorf("%s has the hosts", m.Name)
+			}
+		}
+	}
 }
