@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -32,10 +33,11 @@ type Process struct {
 	terminating context.Context //nolint:containedctx // the life of the process
 	// end stops the controllers and the caches.
 	end context.CancelFunc
-	// handler serves the webhooks, callers checks who calls. NewController sets both.
-	handler http.Handler
-	callers *callers
-	serving sync.WaitGroup
+	// handler serves the webhooks with the certificate, callers checks who calls. NewController sets the three.
+	handler     http.Handler
+	certificate *certificate
+	callers     *callers
+	serving     sync.WaitGroup
 }
 
 // Options describe a process that serves webhooks at a Service, with the certificate of
@@ -104,7 +106,7 @@ func (p *Process) serve(ctx context.Context) error {
 		return errors.New("no webhooks")
 	}
 	options := webhook.GetOptions(ctx)
-	config, err := tlsConfig(ctx, options.SecretName)
+	config, err := tlsConfig(p.certificate)
 	if err != nil {
 		return fmt.Errorf("configure TLS: %w", err)
 	}
@@ -112,7 +114,10 @@ func (p *Process) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	servingcert.ObserveExpiry(metrics.Meter(), options.ServiceName, config)
+	// The metric shows the loss of the Secret: a process that starts cannot serve without it.
+	observed := config.Clone()
+	observed.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate.inSecret() }
+	servingcert.ObserveExpiry(metrics.Meter(), options.ServiceName, observed)
 	p.readiness.listening.Store(true)
 	return serve(p.terminating, listener, config, options.ServiceName, p.callers.handler, p.handler)
 }

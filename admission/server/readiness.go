@@ -6,8 +6,6 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
-
-	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
 // readiness is the readiness probe: the process is ready once it listens, has a
@@ -42,9 +40,8 @@ func (r *readiness) Handler(ctx context.Context) http.HandlerFunc {
 	}
 }
 
-// watch makes the readiness depend on the Secret with the certificate.
-func (r *readiness) watch(secrets corelisters.SecretLister, name string) {
-	c := &certificate{secrets: secrets, name: name}
+// watch makes the readiness depend on the certificate.
+func (r *readiness) watch(c *certificate) {
 	hasCertificate := func() bool {
 		_, err := c.get()
 		return err == nil

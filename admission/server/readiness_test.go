@@ -56,7 +56,7 @@ func TestReadiness(t *testing.T) {
 			r := &readiness{}
 			r.listening.Store(!tc.silent)
 			if !tc.unwired {
-				r.watch(corelisters.NewSecretLister(index), "certs")
+				r.watch(&certificate{secrets: corelisters.NewSecretLister(index), name: "certs"})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

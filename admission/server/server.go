@@ -49,7 +49,8 @@ func NewController(ctx context.Context, p *Process, configs *webhookconfig.Recon
 	if err := p.callers.watch(secretinformer.Get(ctx).Informer()); err != nil {
 		return nil, err
 	}
-	p.readiness.watch(configs.Secrets, configs.Secret)
+	p.certificate = &certificate{secrets: configs.Secrets, name: configs.Secret}
+	p.readiness.watch(p.certificate)
 	return controller.NewContext(ctx, configs, controller.ControllerOptions{
 		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName), RateLimiter: wiring.RetryWithin(webhookconfig.RetryWithin),
 	}), nil
