@@ -30,7 +30,7 @@ func serve(ctx context.Context, args []string, _, _ io.Writer) (int, error) {
 }
 
 func build(ctx context.Context, clients process.Clients) (process.Program, error) {
-	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Config)
 	if err != nil {
 		return process.Program{}, err
 	}

@@ -93,7 +93,7 @@ func startFunctions(ctx context.Context) error {
 		report: receiver("report", report.New(clients["report"].Change, functions.NewReplicaClientSource(clients["report"].Kube, 1),
 			eventsigning.NewEventStore(clients["report"].Kube.CoreV1(), now), now, meter)),
 	}
-	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)
+	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Config)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // buildCallback builds the callback, which receives the verdicts of the server and sends them to
 // the Broker.
 func buildCallback(ctx context.Context, clients process.Clients) (process.Program, error) {
-	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Config)
 	if err != nil {
 		return process.Program{}, err
 	}

@@ -63,7 +63,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 		return process.Program{}, err
 	}
 	share = server.NewCentreLimiter(watch.Settings.Get)
-	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Config)
 	if err != nil {
 		return process.Program{}, err
 	}

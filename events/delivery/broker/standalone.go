@@ -21,7 +21,13 @@ import (
 // NewStandaloneSender is NewSender for a process without injection. The returned
 // function watches the ConfigMap until ctx ends; the caller runs it and the sender.
 // Only that ConfigMap is watched, so no permission for others is needed.
-func NewStandaloneSender(ctx context.Context, kube kubernetes.Interface, config *rest.Config) (*delivery.Sender, func(context.Context) error, error) {
+func NewStandaloneSender(ctx context.Context, config *rest.Config) (*delivery.Sender, func(context.Context) error, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = 0 // a timeout would end each watch
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create client: %w", err)
+	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create client: %w", err)
