@@ -26,6 +26,7 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -52,7 +53,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 		configs := newWebhookConfigReconciler(ctx)
 		kinds := workloadkinds.NewStore(cmw, metrics.Meter(), configs.recordedKinds, configs.enqueueGenerated)
 		configs.Kinds = kinds.Get
-		mux, err := newMux(ctx, cmw, kinds.Get, configs.Recorder)
+		mux, err := newMux(ctx, process.NewSender(ctx, cmw), kinds.Get, configs.Recorder)
 		must(err)
 		impl, err := server.NewController(ctx, process, configs.Reconciler, mux)
 		must(err)
@@ -61,7 +62,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 	}
 }
 
-func newMux(ctx context.Context, cmw configmap.Watcher, kinds func() workloadkinds.State, recorder record.EventRecorder) (*admission.Mux, error) {
+func newMux(ctx context.Context, sender events.Sender, kinds func() workloadkinds.State, recorder record.EventRecorder) (*admission.Mux, error) {
 	store, err := settings.NewStore(opsconfiginformer.Get(ctx), nil)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,6 @@ func newMux(ctx context.Context, cmw configmap.Watcher, kinds func() workloadkin
 		return nil, fmt.Errorf("set the transform of the ChangeWorkload informer: %w", err)
 	}
 	history := &releaseindex.Index{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Revisions: kubeclient.Get(ctx).AppsV1()}
-	sender := server.NewSender(ctx, cmw)
 	kube := kubeclient.Get(ctx)
 	check := newReleaseCheck(ctx, kinds, store.Get, history, recorder, sender)
 	return admission.NewMux(metrics.Meter(), handlers{

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -53,7 +54,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 		must := wiring.NewMust(ctx, "set up the webhooks of part protection")
 		w, err := newWatches(ctx)
 		must(err)
-		mux, err := newMux(ctx, cmw, w)
+		mux, err := newMux(ctx, process.NewSender(ctx, cmw), w)
 		must(err)
 		process.ReadyIf(w.ready)
 		impl, err := server.NewController(ctx, process, webhookconfig.New(ctx, Configuration, key), mux)
@@ -63,8 +64,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 	}
 }
 
-func newMux(ctx context.Context, cmw configmap.Watcher, w watches) (*admission.Mux, error) {
-	sender := server.NewSender(ctx, cmw)
+func newMux(ctx context.Context, sender events.Sender, w watches) (*admission.Mux, error) {
 	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}), w)
 	if err != nil {
 		return nil, err

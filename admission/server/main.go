@@ -37,7 +37,8 @@ type Process struct {
 	handler     http.Handler
 	certificate *certificate
 	callers     *callers
-	serving     sync.WaitGroup
+	// running has the server and the sender of events.
+	running sync.WaitGroup
 }
 
 // Options describe a process that serves webhooks at a Service, with the certificate of
@@ -61,8 +62,8 @@ func Main(o Options) {
 }
 
 // Controllers returns the constructors of the controllers, their context, and a function
-// that waits until the process has stopped serving. The process serves at port until
-// terminating ends and its requests are drained; then it ends the context.
+// that waits until the process has stopped serving and sending events. The process serves at
+// port until terminating ends and its requests are drained; then it ends the context.
 func (o Options) Controllers(terminating context.Context, port int) (context.Context, []injection.ControllerConstructor, func()) {
 	p := &Process{terminating: terminating}
 	// A terminating process decides requests until its connections are closed. Its
@@ -82,7 +83,7 @@ func (o Options) Controllers(terminating context.Context, port int) (context.Con
 	})
 	injection.Default.RegisterInformerFactory(SecretInformerFactory(o.Secret))
 	constructors := append([]injection.ControllerConstructor{certificates.NewWebhookController, o.Webhooks(p)}, o.Others...)
-	return ctx, append(constructors, p.newServer), p.serving.Wait
+	return ctx, append(constructors, p.newServer), p.running.Wait
 }
 
 // newServer returns the controller that starts to serve once the caches are
@@ -90,7 +91,7 @@ func (o Options) Controllers(terminating context.Context, port int) (context.Con
 // connections gracefully (see drain.Handler), and would end the caches first.
 func (p *Process) newServer(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	return wiring.OnceSynced(ctx, "server", func() {
-		p.serving.Go(func() {
+		p.running.Go(func() {
 			defer p.end()
 			if err := p.serve(ctx); err != nil {
 				logging.FromContext(ctx).Fatalw("could not serve webhooks", "error", err)

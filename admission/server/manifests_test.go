@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -23,7 +24,7 @@ func deployments(t *testing.T) []string {
 
 func TestNoWebhookIsKilledWhileItDrains(t *testing.T) {
 	for _, file := range deployments(t) {
-		builder.CheckGracePeriod(t, file, drain.MaxWait+readTimeout)
+		builder.CheckGracePeriod(t, file, drain.MaxWait+readTimeout+delivery.DefaultDrainTime)
 	}
 }
 

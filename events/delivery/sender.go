@@ -41,7 +41,7 @@ type Options struct {
 	// Default 15s.
 	RetryTime time.Duration
 	// DrainTime limits how long Run continues to send after its context ended.
-	// Default 5s.
+	// Default DefaultDrainTime.
 	DrainTime time.Duration
 	// Signer signs each event that has no signature yet; nil signs none. An event that cannot be
 	// signed is retried like one that the Broker did not accept.
@@ -52,8 +52,12 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 }
 
-// DefaultSendTimeout is the default of Options.SendTimeout.
-const DefaultSendTimeout = 30 * time.Second
+const (
+	// DefaultSendTimeout is the default of Options.SendTimeout.
+	DefaultSendTimeout = 30 * time.Second
+	// DefaultDrainTime is the default of Options.DrainTime.
+	DefaultDrainTime = 5 * time.Second
+)
 
 // Signer signs an event; *eventsigning.Store implements it.
 type Signer interface {
@@ -66,7 +70,7 @@ func (o Options) withDefaults() Options {
 	o.PodFinishedPerSecond = cmp.Or(o.PodFinishedPerSecond, 10)
 	o.SendTimeout = cmp.Or(o.SendTimeout, DefaultSendTimeout)
 	o.RetryTime = cmp.Or(o.RetryTime, 15*time.Second)
-	o.DrainTime = cmp.Or(o.DrainTime, 5*time.Second)
+	o.DrainTime = cmp.Or(o.DrainTime, DefaultDrainTime)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
