@@ -18,8 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// queueName is part of the name of the Lease, so it stays: while replicas of two versions run,
-// they have to use the same Lease.
+// queueName is the name of the queue in logs and metrics.
 const queueName = "cabundle"
 
 // ReadyIf adds a condition that has to be met before the process becomes ready.
