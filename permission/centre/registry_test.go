@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -347,4 +349,19 @@ func TestNULInARequestIsABadRequest(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With the minimum of two connections, the fixture holds one of them.
+func TestAChangeOfASetNeedsOneConnection(t *testing.T) {
+	w := newFixture(t, database.Postgres(t)+"&pool_max_conns=2")
+	w.client = &http.Client{Timeout: 10 * time.Second}
+	w.register(nil, "web", "db")
+	w.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: "cache", Owner: "team-a"}, Provider: "double"}, nil)
+	held, err := w.centre.store.Writer().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
+	set := api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"db", "cache"}, Pods: []api.PodPattern{{Namespace: "shop"}}}
+	w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"1"`)
 }

@@ -205,14 +205,14 @@ func (m *model) deregister() {
 	}
 	name := []string{"p1", "p2"}[m.index(2, "provider")]
 	for _, set := range sorted(sets) {
-		m.allowInUse(m.registry.Sets().Delete(m.ctx(), set, 1, "admin", func(context.Context, api.PermissionSet) error { return nil }))
+		m.allowInUse(m.registry.Sets().Delete(m.ctx(), set, 1, "admin", func(store.View, api.PermissionSet) error { return nil }))
 	}
 	for _, permission := range sorted(providersOf) {
 		if providersOf[permission] == name {
-			m.allowInUse(m.registry.Permissions().Delete(m.ctx(), permission, 1, "admin", func(context.Context, api.Permission) error { return nil }))
+			m.allowInUse(m.registry.Permissions().Delete(m.ctx(), permission, 1, "admin", func(store.View, api.Permission) error { return nil }))
 		}
 	}
-	if m.allowInUse(m.registry.Providers().Delete(m.ctx(), name, 1, "admin", func(context.Context, api.Provider) error { return nil })) {
+	if m.allowInUse(m.registry.Providers().Delete(m.ctx(), name, 1, "admin", func(store.View, api.Provider) error { return nil })) {
 		for h := range m.provider.granted {
 			if h.provider == name {
 				m.t.Fatalf("provider %s is deleted, but has granted %+v", name, h)

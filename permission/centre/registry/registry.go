@@ -121,8 +121,9 @@ func (c Resource[T]) Create(ctx context.Context, o T, user string) (T, error) {
 	return o, err
 }
 
-// Update replaces the object of the given version. may authorizes the change.
-func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, user string, may func(ctx context.Context, before T) error) (T, error) {
+// Update replaces the object of the given version. may authorizes the change. It reads in the transaction: with another
+// connection, concurrent changes could hold all connections of the pool and wait for more.
+func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, user string, may func(v store.View, before T) error) (T, error) {
 	err := c.r.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.LockObject(c.kind, name)
 		if err != nil {
@@ -132,7 +133,7 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 		if err != nil {
 			return err
 		}
-		if err := may(ctx, before); err != nil {
+		if err := may(tx.View, before); err != nil {
 			return err
 		}
 		if row.Version != version {
@@ -159,7 +160,7 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 }
 
 // Delete deletes the object of the given version unless it is in use.
-func (c Resource[T]) Delete(ctx context.Context, name string, version int64, user string, may func(ctx context.Context, before T) error) error {
+func (c Resource[T]) Delete(ctx context.Context, name string, version int64, user string, may func(v store.View, before T) error) error {
 	return c.r.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.LockObject(c.kind, name)
 		if err != nil {
@@ -169,7 +170,7 @@ func (c Resource[T]) Delete(ctx context.Context, name string, version int64, use
 		if err != nil {
 			return err
 		}
-		if err := may(ctx, before); err != nil {
+		if err := may(tx.View, before); err != nil {
 			return err
 		}
 		if row.Version != version {

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // rules are the authorization rules of a kind.
@@ -17,13 +17,13 @@ type rules[T any] struct {
 	meta func(*T) *api.Meta
 	// authorize checks that the user may change before to after; before is nil for
 	// a creation, after is nil for a deletion.
-	authorize func(ctx context.Context, u access.User, before, after *T) error
+	authorize func(v store.View, u access.User, before, after *T) error
 	// redact hides fields that only the owner and admins may see.
 	redact func(u access.User, o T) T
 }
 
 // register adds the routes of a kind.
-func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group, _ *Server, kind registry.Resource[T], rules rules[T]) {
+func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group, s *Server, kind registry.Resource[T], rules rules[T]) {
 	g.GET("", func(c echo.Context) error {
 		p, err := page(c)
 		if err != nil {
@@ -52,7 +52,7 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		if err := decode(c, &o); err != nil {
 			return err
 		}
-		if err := rules.authorize(c.Request().Context(), user(c), nil, &o); err != nil {
+		if err := rules.authorize(s.Store.View(c.Request().Context()), user(c), nil, &o); err != nil {
 			return err
 		}
 		o, err := kind.Create(c.Request().Context(), o, userName(c))
@@ -75,8 +75,8 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		} else if m.Name != c.Param("name") {
 			return badRequest("name", fmt.Sprintf("%q differs from the name in the path; names are immutable", m.Name))
 		}
-		o, err = kind.Update(c.Request().Context(), c.Param("name"), o, version, userName(c), func(ctx context.Context, before T) error {
-			return rules.authorize(ctx, user(c), &before, &o)
+		o, err = kind.Update(c.Request().Context(), c.Param("name"), o, version, userName(c), func(v store.View, before T) error {
+			return rules.authorize(v, user(c), &before, &o)
 		})
 		if err != nil {
 			return err
@@ -88,8 +88,8 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		if err != nil {
 			return err
 		}
-		err = kind.Delete(c.Request().Context(), c.Param("name"), version, userName(c), func(ctx context.Context, before T) error {
-			return rules.authorize(ctx, user(c), &before, nil)
+		err = kind.Delete(c.Request().Context(), c.Param("name"), version, userName(c), func(v store.View, before T) error {
+			return rules.authorize(v, user(c), &before, nil)
 		})
 		if err != nil {
 			return err

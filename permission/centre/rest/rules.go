@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +19,7 @@ const redacted = "(hidden)"
 func providerRules(s *Server) rules[api.Provider] {
 	return rules[api.Provider]{
 		meta: func(p *api.Provider) *api.Meta { return &p.Meta },
-		authorize: func(_ context.Context, u access.User, _, _ *api.Provider) error {
+		authorize: func(_ store.View, u access.User, _, _ *api.Provider) error {
 			return s.Roles.MayAdmin(u, "changing a provider")
 		},
 		redact: func(u access.User, p api.Provider) api.Provider {
@@ -37,7 +36,7 @@ func providerRules(s *Server) rules[api.Provider] {
 func permissionRules(s *Server) rules[api.Permission] {
 	return rules[api.Permission]{
 		meta: func(p *api.Permission) *api.Meta { return &p.Meta },
-		authorize: func(_ context.Context, u access.User, before, after *api.Permission) error {
+		authorize: func(_ store.View, u access.User, before, after *api.Permission) error {
 			return authorizeOwner(s.Roles, u, before, after, func(p *api.Permission) *api.Meta { return &p.Meta })
 		},
 		redact: func(u access.User, p api.Permission) api.Permission {
@@ -57,7 +56,7 @@ func permissionRules(s *Server) rules[api.Permission] {
 func setRules(s *Server) rules[api.PermissionSet] {
 	return rules[api.PermissionSet]{
 		meta: func(p *api.PermissionSet) *api.Meta { return &p.Meta },
-		authorize: func(ctx context.Context, u access.User, before, after *api.PermissionSet) error {
+		authorize: func(v store.View, u access.User, before, after *api.PermissionSet) error {
 			if err := authorizeOwner(s.Roles, u, before, after, func(p *api.PermissionSet) *api.Meta { return &p.Meta }); err != nil || after == nil {
 				return err
 			}
@@ -67,7 +66,7 @@ func setRules(s *Server) rules[api.PermissionSet] {
 				if before != nil && slices.Contains(before.Permissions, name) && slices.Equal(before.Pods, after.Pods) {
 					continue
 				}
-				p, err := s.Registry.Permissions().Get(ctx, name)
+				p, err := v.Object(store.KindPermission, name)
 				if errors.Is(err, store.ErrNotFound) {
 					return badRequest(fmt.Sprintf("permissions[%d]", i), fmt.Sprintf("%q does not exist; register it first", name))
 				} else if err != nil {
