@@ -10,6 +10,10 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
+// minRetention is more than the longest interval of the pod reports, 24 h: an application is kept as long as reports
+// list its pod.
+const minRetention = 48 * time.Hour
+
 // Config is the environment of the permission centre.
 type Config struct {
 	// Listen is the address of the REST interface; TLS if a certificate is set.
@@ -42,7 +46,7 @@ type Config struct {
 	// DrainTimeout is the time for calls in progress when the process stops.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
 	// Retention is how long audit entries, revoked applications and the UIDs of ended pods are kept.
-	// The applications of a pod are kept as long after the last report that lists the pod.
+	// The applications of a pod are kept as long after the last report that lists the pod. At least minRetention.
 	Retention time.Duration `envconfig:"RETENTION" default:"2160h"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"info"`
@@ -68,6 +72,9 @@ func ReadConfig() (Config, error) {
 	}
 	if c.ConcurrentCallsPerProvider < 1 || c.DrainTimeout <= 0 {
 		return c, fmt.Errorf("CONCURRENT_CALLS_PER_PROVIDER and DRAIN_TIMEOUT must be greater than 0")
+	}
+	if c.Retention < minRetention {
+		return c, fmt.Errorf("RETENTION must be at least 48h, which is longer than the longest pod-report-interval; it is %s", c.Retention)
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")
