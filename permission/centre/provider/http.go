@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/redirect"
 )
 
-// maxResponseSize is the part of a response that is read, in bytes.
+// maxResponseSize is the limit of the body of a response, in bytes. One byte more is read.
 const maxResponseSize = 256 << 10
 
 // httpClient calls a provider of type http or cmdb.
@@ -125,11 +125,16 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 		return failedCall(err, sent.Load())
 	}
 	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize))
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize+1))
 	if err != nil {
 		return failedCall(err, true)
 	}
-	return compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
+	result := compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
+	if len(content) > maxResponseSize && (result.Outcome == Done || result.Outcome == Pending) {
+		// The rest may deny the request, or have a value to keep.
+		return failed(ReasonProviderError, "the response has more than 256 KiB", true)
+	}
+	return result
 }
 
 // sameRequest reports whether a call has the same request with other parameters. A request that

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -87,6 +88,9 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 		"404 of a page does not meet granted":    {call: api.HTTPCall{Granted: revoked}, op: Revoke, status: 404, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderMisconfigured, Message: "the provider answered HTTP 404, perhaps because the URL is wrong; if it means that there is no such grant, set http.revoke.granted", Sent: true}},
 		"404 that meets granted is revoked":      {call: api.HTTPCall{Granted: revoked}, op: Revoke, status: 404, body: `{"code":"NoGrant"}`, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
 		"pending precedes 404 of a revocation":   {call: api.HTTPCall{Pending: "status == 404"}, op: Revoke, status: 404, want: Result{Outcome: Pending, Reason: ReasonPending, Message: "the provider has not decided yet", Sent: true}},
+		"2xx with more than 256 KiB":             {call: api.HTTPCall{Denied: "body.code == 5"}, status: 200, body: `{"code":5,"x":"` + strings.Repeat("x", maxResponseSize) + `"}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the response has more than 256 KiB", Sent: true}},
+		"2xx with 256 KiB":                       {call: api.HTTPCall{Denied: "body.code == 5"}, status: 200, body: `{"code":1,"x":"` + strings.Repeat("x", maxResponseSize-17) + `"}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"429 with more than 256 KiB":             {status: 429, header: "7", body: strings.Repeat("x", maxResponseSize+1), want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
 		"a long message is cut":                  {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
 		"a credential is removed from a message": {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): token … is old", Sent: true}},
 	} {
@@ -121,6 +125,20 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The list is long enough for CEL to look at the context.
+func TestAConditionIsEvaluatedAfterTheTimeoutOfTheCall(t *testing.T) {
+	call, err := compileCall(&url.URL{Scheme: "https", Host: "provider.example.com"}, api.HTTPCall{Denied: "body.exists(code, code == 5)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	body := []byte("[" + strings.Repeat("1,", 1000) + "5]")
+	if got := call.interpret(ctx, Grant, newResponse(200, nil, body, ""), time.Now()); got.Outcome != Denied {
+		t.Errorf("outcome %s, want %s", got.Outcome, Denied)
 	}
 }
 
