@@ -204,7 +204,8 @@ func (d *dispatcher) dispatchDue(provider string, q *providerDispatch) (due int,
 		})
 	}
 	if b.dueCount > 0 && (b.wait > 0 || len(b.steps) == 0) {
-		_ = d.sleep(d.startCtx, d.Clock.Now().Add(max(b.wait, lockedInterval)))
+		// The rate limit may be raised meanwhile.
+		_ = d.sleep(d.startCtx, d.Clock.Now().Add(min(max(b.wait, lockedInterval), localPollInterval)))
 	}
 	return b.dueCount, nil
 }

@@ -57,6 +57,23 @@ func TestAProcessThatWaitsForTheRateLimitStopsAtOnce(t *testing.T) {
 	})
 }
 
+func TestARaisedRateLimitAppliesWithinSeconds(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
+	synctest.Test(t, func(t *testing.T) {
+		w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
+		w.start()
+		defer func() { w.stop() }()
+		registerBacklog(t, w.engine.Store, 10, 10)
+		w.setRate("double", 0.01) // the next slot is after 100 s
+		w.request(0, "web")
+		w.wait(time.Minute, map[api.State]int{api.Granted: 1})
+		w.request(1, "web")
+		time.Sleep(time.Second) // of virtual time
+		w.setRate("double", 10)
+		w.wait(15*time.Second, map[api.State]int{api.Granted: 2})
+	})
+}
+
 // SQLite has one writer, for which requests of pods wait.
 func TestAnIdleCentreDoesNotUseTheWriter(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
