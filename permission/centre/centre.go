@@ -104,18 +104,18 @@ func (c *Centre) prune(ctx context.Context) error {
 	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Retention)) })
 }
 
-// runEvery runs do at every interval until ctx ends, and logs errors.
+// runEvery runs do now and at every interval until ctx ends, and logs errors.
 func (c *Centre) runEvery(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error("periodic task failed", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := do(ctx); err != nil && ctx.Err() == nil {
-				c.log.Error("periodic task failed", "error", err)
-			}
 		}
 	}
 }
