@@ -1,12 +1,14 @@
 package change
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -115,22 +117,52 @@ func TestEveryWebhookSetsItsPoliciesAndAShortTimeout(t *testing.T) {
 
 func TestTheWebhooksSelectTheNamespacesThatCanOptIn(t *testing.T) {
 	for _, w := range common(t) {
-		if strings.Contains(w.Name, "config") {
-			continue
+		if !strings.Contains(w.Name, "config") {
+			checkSelectsNamespacesThatCanOptIn(t, w.Name, w.NamespaceSelector)
 		}
-		if got := w.NamespaceSelector.MatchLabels[v1alpha1.NamespaceLabel]; got != v1alpha1.NamespaceEnabled {
-			t.Errorf("%s: opted in by %q", w.Name, got)
-		}
-		never := w.NamespaceSelector.MatchExpressions[0].Values
-		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", v1alpha1.SystemNamespace} {
-			if !slices.Contains(never, name) || !v1alpha1.ExcludedNamespace(name) {
-				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
+	}
+}
+
+func TestThePoliciesSelectTheNamespacesThatCanOptIn(t *testing.T) {
+	files, err := filepath.Glob(manifests + "4*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, file := range files {
+		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
+			if p.Spec.MatchConstraints == nil || p.Spec.MatchConstraints.NamespaceSelector == nil {
+				continue
+			}
+			if selector := p.Spec.MatchConstraints.NamespaceSelector; selector.MatchLabels[v1alpha1.NamespaceLabel] != "" {
+				checkSelectsNamespacesThatCanOptIn(t, p.Name, selector)
+				checked++
 			}
 		}
-		for _, name := range never {
-			if !v1alpha1.ExcludedNamespace(name) {
-				t.Errorf("%s: the controller guards %s", w.Name, name)
-			}
+	}
+	if checked == 0 {
+		t.Error("no policy selects namespaces by their label")
+	}
+}
+
+func checkSelectsNamespacesThatCanOptIn(t *testing.T, name string, selector *metav1.LabelSelector) {
+	t.Helper()
+	if got := selector.MatchLabels[v1alpha1.NamespaceLabel]; got != v1alpha1.NamespaceEnabled {
+		t.Errorf("%s: opted in by %q", name, got)
+	}
+	if len(selector.MatchExpressions) != 1 {
+		t.Errorf("%s: no namespace is left out", name)
+		return
+	}
+	never := selector.MatchExpressions[0].Values
+	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", v1alpha1.SystemNamespace} {
+		if !slices.Contains(never, namespace) || !v1alpha1.ExcludedNamespace(namespace) {
+			t.Errorf("%s: %s is not left out everywhere", name, namespace)
+		}
+	}
+	for _, namespace := range never {
+		if !v1alpha1.ExcludedNamespace(namespace) {
+			t.Errorf("%s: the controller guards %s", name, namespace)
 		}
 	}
 }
