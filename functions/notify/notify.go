@@ -28,6 +28,7 @@ import (
 	"k8s.io/utils/lru"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
@@ -55,8 +56,9 @@ const (
 	resultSent         = "sent"
 	resultFailed       = "failed"
 	resultLimited      = "limited"
-	resultRepeated     = "repeated" // the message of this event was sent before
-	resultOutdated     = "outdated" // the state is older than maxAge
+	resultRepeated     = "repeated"   // the message of this event was sent before
+	resultOutdated     = "outdated"   // the state is older than maxAge
+	resultSuperseded   = "superseded" // a newer release replaced the failed one
 	resultUnconfigured = "unconfigured"
 )
 
@@ -132,6 +134,10 @@ func (n *Notifier) notify(ctx context.Context, id string, d events.ChangeWorkloa
 	}
 	if n.outdated(d) {
 		return resultOutdated, nil
+	}
+	// Whoever applied the newer release knows of it, and no one else need act.
+	if d.Verb == events.VerbFailed && d.Reason == v1alpha1.ReasonSuperseded {
+		return resultSuperseded, nil
 	}
 	config, err := ReadConfig(ctx, n.core)
 	if err != nil {

@@ -376,6 +376,23 @@ func TestAMessageOfEachStateCanBeOutdated(t *testing.T) {
 	}
 }
 
+func TestAReleaseThatFailedSendsNoMessageIfANewerOneReplacedIt(t *testing.T) {
+	for reason, want := range map[string]int{v1alpha1.ReasonSuperseded: 0, v1alpha1.ReasonReleaseTimedOut: 1} {
+		t.Run(reason, func(t *testing.T) {
+			w := newWebhook(t)
+			f, _ := newFunction(t, w.URL, nil)
+			d := suspended("web")
+			d.Verb, d.Reason = events.VerbFailed, reason
+			if err := f(t.Context(), eventOf(t, d)); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.texts) != want {
+				t.Errorf("sent %q, want %d messages", w.texts, want)
+			}
+		})
+	}
+}
+
 func TestTheManifestHasTheDefaultTemplate(t *testing.T) {
 	raw, err := os.ReadFile("../../config/notify/200-config-notify.yaml")
 	if err != nil {

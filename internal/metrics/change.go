@@ -88,7 +88,7 @@ func change() []Group {
 		Components: words("notify"),
 		Metrics: []Definition{
 			{Name: "breakwater_notifications_total", Unit: "messages", Labels: words("result"),
-				Help: "Messages about releases for a webhook. The result is `sent`, `failed`, `limited`, `repeated` if the message of the event was sent before, `outdated` if the reported state is older than a day, or `unconfigured` if no webhook is set."},
+				Help: "Messages about releases for a webhook. The result is `sent`, `failed`, `limited`, `repeated` if the message of the event was sent before, `outdated` if the reported state is older than a day, `superseded` if a newer release replaced the failed one, or `unconfigured` if no webhook is set."},
 		},
 	}, {
 		Title:      "Function callback",
