@@ -28,7 +28,7 @@ var kubectlFlags = map[string]bool{
 	"all": false, "all-pods": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
 	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "manifest": true,
 	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "replicas": true, "requests": true, "selector": true,
-	"server-side": false, "sort-by": true, "subresource": true, "timeout": true, "type": true,
+	"server-side": false, "serviceaccount": true, "sort-by": true, "subresource": true, "timeout": true, "type": true,
 }
 
 var shorthands = map[string]string{
@@ -168,7 +168,7 @@ func (c *catalogue) flagsOf(i invocation, kinds []string) error {
 	if m := eventReason.FindStringSubmatch(i.flags["field-selector"]); m != nil && !isPlaceholder(m[1]) && !c.literals[m[1]] {
 		report("no code has the reason %q", m[1])
 	}
-	if role := i.flags["clusterrole"]; role != "" && !c.objects["clusterrole/"+role] {
+	if role := i.flags["clusterrole"]; role != "" && role != "edit" && !c.objects["clusterrole/"+role] {
 		report("config has no ClusterRole %q", role)
 	}
 	if function, ok := strings.CutPrefix(i.flags["selector"], "serving.knative.dev/service="); ok && !c.objects["ksvc/"+function] {

@@ -62,6 +62,7 @@ var Proofs = []Proof{
 	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*`),
 	not(others, `kubectl -n (argocd|knative-eventing|knative-serving|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/(monitoring|samples/knative-podmonitor\.yaml)`),
 	on(Protection, `kubectl edit pdfc cluster`),
+	in("test/e2e/permission/commands_test.go", `"create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="`, `kubectl -n shop create rolebinding my-account .*`),
 	not(interactive, `kubectl .*\bedit .*`),
 	not("web.yaml is a file of the reader", `kubectl apply -f web\.yaml`),
 	not(earlier, system+`patch (secret (external-judge-keys|notify-webhook)|opsconfiginfo release-check) .*|kubectl patch releasecheck .*`),
