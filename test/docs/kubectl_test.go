@@ -26,20 +26,20 @@ type invocation struct {
 // kubectlFlags are the flags on the pages, and whether they have a value.
 var kubectlFlags = map[string]bool{
 	"all": false, "all-pods": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
-	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "manifest": true,
+	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "kustomize": true, "manifest": true,
 	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "replicas": true, "requests": true, "selector": true,
-	"server-side": false, "serviceaccount": true, "sort-by": true, "subresource": true, "timeout": true, "type": true,
+	"server-side": false, "serviceaccount": true, "sort-by": true, "stdin": false, "subresource": true, "timeout": true, "type": true,
 }
 
 var shorthands = map[string]string{
-	"A": "all-namespaces", "c": "container", "f": "filename", "l": "selector", "n": "namespace", "o": "output", "p": "patch",
+	"A": "all-namespaces", "c": "container", "f": "filename", "i": "stdin", "k": "kustomize", "l": "selector", "n": "namespace", "o": "output", "p": "patch",
 }
 
 // onKinds are verbs whose first argument is a kind, KIND/NAME or, with a subcommand, the second one.
 var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label", "patch", "scale", "wait"}
 
 // otherVerbs have arguments that are checked in another way, or not at all.
-var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
+var otherVerbs = []string{"apply", "attach", "auth", "create", "drain", "exec", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
 
 // namespaces are the namespaces that pages name: of Breakwater, of other projects and of examples.
 var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "knative-eventing", "knative-serving", "rabbitmq-system", "shop"}
@@ -48,6 +48,9 @@ func parseKubectl(call commands.Call) (invocation, error) {
 	i := invocation{flags: map[string]string{}, stdin: call.Stdin}
 	args := call.Args[1:]
 	for n := 0; n < len(args); n++ {
+		if args[n] == "--" { // the rest is the command of a container
+			break
+		}
 		flag, isFlag := strings.CutPrefix(args[n], "-")
 		if !isFlag || flag == "" {
 			i.args = append(i.args, args[n])
@@ -145,7 +148,7 @@ func (c *catalogue) kindsOf(args []string, namespace string) ([]string, error) {
 
 // notInConfig are objects that processes, people or OpenKruise create.
 var notInConfig = []string{
-	"configmap/permission-ca", "lease/controller.00-of-02", "secret/external-judge-keys",
+	"configmap/permission-ca", "lease/controller.00-of-02", "pod/centre-import", "secret/external-judge-keys",
 	"validatingwebhookconfiguration/kruise-validating-webhook-configuration",
 }
 

@@ -59,7 +59,7 @@ const system = "kubectl -n altershieldoperator-system "
 var Proofs = []Proof{
 	// kubectl.
 	not(mention, `kubectl (apply|apply -f|apply --server-side|breakwater|create token --duration=10m|delete|delete pod|describe|describe pod|describe revision|drain|rollout restart|rollout status|rollout undo|wait)`),
-	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*`),
+	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*|kubectl apply -k config/overlays/strict`),
 	not(others, `kubectl -n (argocd|knative-eventing|knative-serving|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/(monitoring|samples/knative-podmonitor\.yaml)`),
 	on(Protection, `kubectl edit pdfc cluster`),
 	in("test/e2e/permission/commands_test.go", `"create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="`, `kubectl -n shop create rolebinding my-account .*`),
@@ -73,6 +73,8 @@ var Proofs = []Proof{
 		system+`port-forward service/init-action-server .*|curl .*/v1/pods/.*`),
 	in("test/e2e/permission/commands_test.go", `documentedCommands(t, "permission/centre.md", "Operate")`,
 		`ask\(\) .*|`+system+`(port-forward service/permission-centre .*|get configmap permission-ca .*)|ask.*/v1/(applications.*|clusters/\$cluster")`),
+	in("permission/centre/export_import_test.go", `Import(t.Context(), Config{Store: to}`, system+`(exec deployment/permission-centre .*|attach -i centre-import .*)`),
+	not(embedded, system+`(scale deployment permission-centre|wait .* pod/centre-import|get deployment permission-centre|delete (pod centre-import|persistentvolumeclaim permission-centre)).*`),
 	not("test/e2e/permission confirms no loss of pods of its own cluster", `ask .*/pods/confirm"`),
 	in("hack/wait-ready.sh", `wait_for --for=condition=Ready ksvc --all`, system+`wait --for=condition=Ready (broker,trigger,ksvc --all|ksvc/judge) .*`),
 	in("hack/wait-ready.sh", `rollout status --timeout=180s deployment -l '!serving.knative.dev/service'`, system+`rollout status deployment .*`),
