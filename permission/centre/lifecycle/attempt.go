@@ -179,7 +179,7 @@ func (t *txn) createGrants(members []member, keysUsed int) {
 // revokes reports whether a call to revoke the permission's current parameters removes a grant with
 // previous ones: a database drops the user, whatever its privileges are.
 func (m member) revokes(g store.Grant) bool {
-	return m.provider.Type == api.ProviderMySQL && g.Provider == m.provider.Name && g.RevocationKey == provider.RevocationKey(m.provider, m.permission)
+	return g.Provider == m.provider.Name && provider.SameUser(m.provider, g.Parameters, m.permission.Parameters)
 }
 
 // applyTo copies the permission's current definition to a grant.
@@ -190,6 +190,5 @@ func (m member) applyTo(g store.Grant) store.Grant {
 		g.KeysUsed++
 	}
 	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
-	g.RevocationKey = provider.RevocationKey(m.provider, m.permission)
 	return g
 }

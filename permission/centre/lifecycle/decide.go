@@ -34,14 +34,13 @@ type Input struct {
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// Overlap describes the grants of other applications with the same revocation key at the same
-	// addresses. UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
+	// Overlap describes the grants of other applications that the revocation of this grant would remove. UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
 	// CoveredInCluster or CoveredByPod: the grant of that pod, or of another permission set of this pod, includes
 	// this grant, and its revocation also removes this grant. UsedByOtherClusterName: the cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
 	store.Overlap
-	// ExclusiveCallPossible: a call to the provider for another permission with the same
-	// revocation key may be in progress, and that call removes all other permissions.
+	// ExclusiveCallPossible: a call to the provider for another permission of the same database
+	// user may be in progress, and that call removes all other permissions.
 	ExclusiveCallPossible bool
 	// RevocationBegins: the revocation has not waited for another grant, and no result of its call is known. A pod that ends
 	// may not have revoked its other permission sets yet.

@@ -21,7 +21,7 @@ func (l *exclusiveLog) Call(_ context.Context, c provider.Call) provider.Result 
 }
 
 // A provider such as MySQL removes what an exclusive grant does not name.
-func TestOnlyTheFirstPermissionOfARevocationKeyIsExclusive(t *testing.T) {
+func TestOnlyTheFirstPermissionOfAUserIsExclusive(t *testing.T) {
 	f, calls := newSetsFixture(t, provider.Done), &exclusiveLog{}
 	f.Clients = calls
 	web := f.request("web")

@@ -46,7 +46,7 @@ func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before st
 			if err := t.endStep(before, next(t, before)); err != nil || t.grants[s.ordinal].State != api.Revoked || len(s.leaks) == 0 {
 				return err
 			}
-			return t.RetryLeaks(s.leaks, before, t.now)
+			return t.RetryLeaks(s.leaks, before.Provider, t.now)
 		})
 		// Without its result, the call would be repeated.
 		if !store.LockTimeout(err) || ctx.Err() != nil {

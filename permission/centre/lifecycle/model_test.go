@@ -69,11 +69,15 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 }
 
 // sets are the permission sets and the provider of each permission. Provider p2 is
-// nodeScoped, and all pods run on one node.
+// nodeScoped, and all pods run on one node. Provider p3 cannot distinguish its permissions.
 var (
-	sets        = map[string][]string{"web": {"db", "cache"}, "jobs": {"db"}}
-	providersOf = map[string]string{"db": "p1", "cache": "p2"}
+	sets           = map[string][]string{"web": {"db", "cache"}, "jobs": {"db"}, "v1": {"record-v1"}, "v2": {"record-v2"}}
+	providersOf    = map[string]string{"db": "p1", "cache": "p2", "record-v1": perAddress, "record-v2": perAddress}
+	modelProviders = []string{"p1", "p2", perAddress}
 )
+
+// perAddress is the provider with one entry for each address.
+const perAddress = "p3"
 
 const (
 	modelPods, modelIPs = 8, 2
@@ -163,7 +167,7 @@ func (m *model) register() {
 			m.must(nil, err)
 		}
 	}
-	for _, name := range []string{"p1", "p2"} {
+	for _, name := range modelProviders {
 		p := api.Provider{Meta: api.Meta{Name: name, Owner: "platform"}, CanRevoke: true, NodeScoped: name == "p2", TimeoutSeconds: int(callTimeout / time.Second),
 			Retry: api.Retry{MaxCalls: 2, BackoffSeconds: 2, PollSeconds: 2, PollTimeoutSeconds: 60}}
 		put(store.KindProvider, p.Meta, p, "")
@@ -203,7 +207,7 @@ func (m *model) deregister() {
 	if !m.chance(4, "deregister") {
 		return
 	}
-	name := []string{"p1", "p2"}[m.index(2, "provider")]
+	name := modelProviders[m.index(len(modelProviders), "provider")]
 	for _, set := range sorted(sets) {
 		m.allowInUse(m.registry.Sets().Delete(m.ctx(), set, 1, "admin", func(store.View, api.PermissionSet) error { return nil }))
 	}
@@ -269,7 +273,7 @@ func (m *model) request() {
 }
 
 func (m *model) requestFor(p *pod) {
-	r := requestOf(p, []string{"web", "jobs"}[m.index(2, "set")])
+	r := requestOf(p, sorted(sets)[m.index(len(sets), "set")])
 	first := !slices.ContainsFunc(m.applications(), func(a store.Application) bool { return a.Request.PodUID == p.uid })
 	_, _, outcome, err := m.engine().Request(m.ctx(), r, "server")
 	if first {
@@ -404,7 +408,7 @@ func (m *model) advance() {
 func (m *model) takeOver() {
 	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "expiry")])
 	e := m.engine()
-	for _, provider := range []string{"p1", "p2"} {
+	for _, provider := range modelProviders {
 		for range modelPods {
 			if !m.run(provider, e) {
 				break
@@ -413,7 +417,9 @@ func (m *model) takeOver() {
 	}
 }
 
-func (m *model) runStep() { m.run([]string{"p1", "p2"}[m.index(2, "provider")], m.engine()) }
+func (m *model) runStep() {
+	m.run(modelProviders[m.index(len(modelProviders), "provider")], m.engine())
+}
 
 // run starts up to three due steps of a provider in one transaction, and runs them. A process that dies leaves its step in progress.
 func (m *model) run(provider string, e *lifecycle.Engine) (ran bool) {

@@ -13,8 +13,16 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// entry is what a provider can distinguish: a permission with its module at an address.
+// entry is what a provider can distinguish: a permission with its module at an address. Provider p3 has one entry for
+// each address, without permission and module.
 type entry struct{ provider, permission, module, ip string }
+
+func entryOf(g store.Grant, ip string) entry {
+	if g.Provider == perAddress {
+		return entry{provider: g.Provider, ip: ip}
+	}
+	return entry{g.Provider, g.Permission, g.Parameters["module"], ip}
+}
 
 // modelProvider grants and revokes, and answers anything.
 type modelProvider struct {
@@ -49,10 +57,16 @@ type modelClient struct {
 	name string
 }
 
+// SameRequest compares revocations of grants with different parameters.
+func (c modelClient) SameRequest(context.Context, provider.Call, provider.Call) bool {
+	return c.name == perAddress
+}
+
 // Call implements provider.Client.
 func (c modelClient) Call(_ context.Context, call provider.Call) provider.Result {
 	g := c.grantOf(c.name, call)
-	began := &modelCall{call.Op, entry{c.name, g.Permission, call.Parameters["module"], call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
+	g.Parameters = call.Parameters
+	began := &modelCall{call.Op, entryOf(g, call.IPs[0]), call.Application, c.clock.Now().Add(callTimeout)}
 	c.checkCall(began)
 	c.checkOrder(g, call)
 	c.calls = append(c.calls, began)
@@ -186,7 +200,7 @@ func (c *modelProvider) checkCall(call *modelCall) {
 		grants, err := c.store.View(c.ctx()).Grants(other.ID)
 		c.must(nil, err)
 		for _, g := range grants {
-			if g.State == api.Granted && g.Provider == call.of.provider && g.Permission == call.of.permission && g.Parameters["module"] == call.of.module {
+			if g.State == api.Granted && entryOf(g, call.of.ip) == call.of {
 				c.t.Fatalf("revoking %+v of pod %s removes the grant of pod %s", call.of, app.Request.PodUID, other.Request.PodUID)
 			}
 		}
@@ -212,7 +226,7 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 		grants, err := m.store.View(m.ctx()).Grants(app.ID)
 		m.must(nil, err)
 		for _, g := range grants {
-			h := entry{g.Provider, g.Permission, g.Parameters["module"], address(g.Provider, app.Request)}
+			h := entryOf(g, address(g.Provider, app.Request))
 			if app.RevokeRequested && g.Pending && g.State != api.Revoked && g.RunID == "" {
 				m.provider.revoking[h] = true
 			}
@@ -251,7 +265,7 @@ func (m *model) quiesce() {
 		}
 	}
 	for range 20 {
-		for _, provider := range []string{"p1", "p2"} {
+		for _, provider := range modelProviders {
 			for m.run(provider, e) {
 			}
 		}

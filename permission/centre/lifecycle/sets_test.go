@@ -32,6 +32,8 @@ type recordingProvider struct {
 	parameters map[string]string
 	ips        []string
 	grants     map[string]bool
+	// perAddress: it has one grant for each address, whatever the parameters are.
+	perAddress bool
 	// during is called in each call, and before, if set, before each step starts.
 	during, before func()
 }
@@ -47,7 +49,11 @@ func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Re
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)
 	p.parameters, p.ips = c.Parameters, c.IPs
 	for _, ip := range c.IPs {
-		p.grants[ip+" "+c.Parameters["module"]] = c.Op != provider.Revoke
+		grant := ip
+		if !p.perAddress {
+			grant += " " + c.Parameters["module"]
+		}
+		p.grants[grant] = c.Op != provider.Revoke
 	}
 	maps.DeleteFunc(p.grants, func(_ string, granted bool) bool { return !granted })
 	if p.during != nil {
@@ -59,6 +65,10 @@ func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Re
 		return r
 	}
 	return provider.Result{Outcome: p.outcome, Sent: true}
+}
+
+func (p *recordingProvider) SameRequest(context.Context, provider.Call, provider.Call) bool {
+	return p.perAddress
 }
 
 // setsFixture has sets web and jobs of one permission.

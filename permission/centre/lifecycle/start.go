@@ -106,7 +106,7 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provid
 			return err
 		}
 		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC(),
-			revokesAlso: func(revoke provider.Call, other map[string]string) bool {
+			revokesAlso: func(revoke, other provider.Call) bool {
 				return provider.RevokesAlso(ctx, p, client, revoke, other)
 			}}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
@@ -149,7 +149,7 @@ type starter struct {
 	steps    []step
 	changed  []*txn
 	// revokesAlso is provider.RevokesAlso.
-	revokesAlso func(revoke provider.Call, other map[string]string) bool
+	revokesAlso func(revoke, other provider.Call) bool
 	// atAddresses are the grants at the addresses of the steps, also the grants of the steps.
 	atAddresses []store.GrantAt
 	// changing are the applications that are being changed, whose rows are not written yet.
@@ -215,7 +215,7 @@ func (s *starter) read(ids []string) error {
 	return err
 }
 
-// overlap finds grants with the same revocation key at the same addresses for other applications.
+// overlap finds grants of other applications that the revocation of a grant would remove.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 	revoke := t.call(g, s.provider, provider.Revoke)
 	for _, a := range s.atAddresses {
@@ -226,12 +226,15 @@ func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 			a.Grant, a.RevokeRequested = other.grants[a.Grant.Ordinal], other.app.RevokeRequested
 		}
 		at := func(ip string) bool { return slices.Contains(a.IPs, ip) }
-		if !a.SameRevocationKey(g) || !slices.ContainsFunc(revoke.IPs, at) {
+		if a.Grant.Provider != g.Provider || a.Grant.State == api.Revoked || !slices.ContainsFunc(revoke.IPs, at) {
+			continue
+		}
+		other := revoke
+		if other.Parameters, other.Kept = a.Grant.Parameters, a.Grant.Kept; !s.revokesAlso(revoke, other) {
 			continue
 		}
 		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
-		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, a.Grant.Parameters),
-			!elsewhere && provider.Includes(s.provider, a.Grant.Parameters, g.Parameters))
+		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, !elsewhere && provider.Includes(s.provider, other, revoke))
 	}
 	return o
 }
@@ -289,18 +292,18 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 		if before.State != api.Leaked {
 			s.leaks = others.Leaks[:min(len(others.Leaks), maxDueLeaks)]
 		}
-		s.call.Exclusive = t.exclusive(g, others)
+		s.call.Exclusive = t.exclusive(g, p, others)
 		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}
 	t.writeGrant(before, g)
 	return d.Call != "", nil
 }
 
-// exclusive reports whether no other permission with the revocation key of a grant is granted
+// exclusive reports whether no other permission of the database user of a grant is granted
 // to its addresses.
-func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
+func (t *txn) exclusive(g store.Grant, p api.Provider, others store.Overlap) bool {
 	return !others.UsedByOtherPod && !others.GrantedToPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
-		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.RevocationKey == g.RevocationKey && o.MaybeGranted
+		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && provider.SameUser(p, o.Parameters, g.Parameters) && o.MaybeGranted
 	})
 }
 

@@ -137,16 +137,14 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 	return result
 }
 
-// sameRequest reports whether a call has the same request with other parameters. A request that
-// cannot be built is different.
-func (c *httpClient) sameRequest(ctx context.Context, call Call, other map[string]string) bool {
+// SameRequest reports whether two calls have the same request. A request that cannot be built is different.
+func (c *httpClient) SameRequest(ctx context.Context, call, other Call) bool {
 	compiled := c.calls[call.Op]
 	if compiled == nil {
 		return false
 	}
 	var texts [2]bytes.Buffer
-	for i, parameters := range []map[string]string{call.Parameters, other} {
-		call.Parameters = parameters
+	for i, call := range []Call{call, other} {
 		r, err := compiled.request(ctx, call)
 		if err != nil || r.Write(&texts[i]) != nil {
 			return false

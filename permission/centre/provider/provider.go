@@ -35,7 +35,7 @@ type Call struct {
 	Parameters map[string]string
 	// Kept holds the values that earlier responses gave (field keep).
 	Kept map[string]any
-	// Exclusive: no other permission with the same revocation key is granted to the addresses.
+	// Exclusive: no other permission of the same database user is granted to the addresses.
 	Exclusive bool
 }
 
@@ -109,35 +109,49 @@ func (f Factory) New(p api.Provider) (Client, error) {
 	}
 }
 
-// RevocationKey is the same for permissions whose grants to one address the provider
-// cannot distinguish, unless their parameters differ: see RevokesAlso.
-func RevocationKey(p api.Provider, permission api.Permission) string {
+// SameUser reports whether two permissions of a provider are for the same user of a database.
+func SameUser(p api.Provider, parameters, other map[string]string) bool {
+	return p.Type == api.ProviderMySQL && parameters["user"] == other["user"]
+}
+
+// comparer is a client that compares the requests of calls.
+type comparer interface {
+	SameRequest(ctx context.Context, call, other Call) bool
+}
+
+// RevokesAlso reports whether a revocation would also remove another grant of the provider, of any permission, at its
+// addresses. other is the revocation of that grant, with the same pod and key. A database drops the user, whatever its
+// privileges are. Another provider cannot distinguish grants with the same request.
+func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke, other Call) bool {
 	if p.Type == api.ProviderMySQL {
-		return "user " + permission.Parameters["user"]
+		return SameUser(p, revoke.Parameters, other.Parameters)
 	}
-	return permission.Name
-}
-
-// RevokesAlso reports whether a revocation would also remove a grant with the same revocation key at its
-// addresses that has other parameters. A database drops the user, whatever its privileges are.
-// For another provider both grants must have the same request.
-func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke Call, other map[string]string) bool {
-	if p.Type == api.ProviderMySQL || maps.Equal(revoke.Parameters, other) {
+	if maps.Equal(revoke.Parameters, other.Parameters) {
 		return true
 	}
-	h, ok := c.(*httpClient)
-	return ok && h.sameRequest(ctx, revoke, other)
+	// A value that no response to one of the grants has given yet may be that of the other one.
+	revoke.Kept, other.Kept = withDefaults(revoke.Kept, other.Kept), withDefaults(other.Kept, revoke.Kept)
+	requests, ok := c.(comparer)
+	return ok && requests.SameRequest(ctx, revoke, other)
 }
 
-// Includes reports whether a grant, at one address and with the same revocation key, allows all that another
-// one allows. The privileges of all grants of a database user are added.
-func Includes(p api.Provider, parameters, other map[string]string) bool {
+func withDefaults(kept, defaults map[string]any) map[string]any {
+	all := map[string]any{}
+	maps.Copy(all, defaults)
+	maps.Copy(all, kept)
+	return all
+}
+
+// Includes reports whether a grant allows all that another one allows, which its revocation also removes. Both are given by
+// their revocations. The privileges of all grants of a database user are added.
+func Includes(p api.Provider, revoke, other Call) bool {
 	if p.Type != api.ProviderMySQL {
-		return true
+		// Unless both grants have the same kept values, RevokesAlso only assumes that they have one request.
+		return maps.Equal(revoke.Parameters, other.Parameters) || maps.EqualFunc(revoke.Kept, other.Kept, func(any, any) bool { return true })
 	}
-	privileges, table := privilegesOf(parameters), tableOf(parameters)
-	return parameters["database"] == other["database"] && (table == "*" || table == tableOf(other)) &&
-		!slices.ContainsFunc(privilegesOf(other), func(word string) bool { return !slices.Contains(privileges, word) })
+	privileges, table := privilegesOf(revoke.Parameters), tableOf(revoke.Parameters)
+	return revoke.Parameters["database"] == other.Parameters["database"] && (table == "*" || table == tableOf(other.Parameters)) &&
+		!slices.ContainsFunc(privilegesOf(other.Parameters), func(word string) bool { return !slices.Contains(privileges, word) })
 }
 
 // Check validates a permission's parameters. An error begins with the parameter.

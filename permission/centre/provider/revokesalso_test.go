@@ -10,8 +10,11 @@ import (
 func TestAGrantOfADatabaseIncludesThatOfItsTables(t *testing.T) {
 	p := api.Provider{Type: api.ProviderMySQL}
 	all, table := map[string]string{"database": "shop", "privileges": "SELECT"}, map[string]string{"database": "shop", "table": "orders", "privileges": "SELECT"}
-	if !Includes(p, all, table) || Includes(p, table, all) {
-		t.Errorf("the grant of the database includes that of the table: %t, the reverse: %t", Includes(p, all, table), Includes(p, table, all))
+	includes := func(parameters, other map[string]string) bool {
+		return Includes(p, Call{Parameters: parameters}, Call{Parameters: other})
+	}
+	if !includes(all, table) || includes(table, all) {
+		t.Errorf("the grant of the database includes that of the table: %t, the reverse: %t", includes(all, table), includes(table, all))
 	}
 }
 
@@ -47,8 +50,39 @@ func TestARevocationRemovesAGrantWithOtherParametersIfItsRequestIsTheSame(t *tes
 			})
 			p.Type = tc.typ
 			revoke := Call{Op: Revoke, Key: "key-1", IPs: []string{"10.0.0.1"}, Parameters: before}
-			if got := RevokesAlso(t.Context(), p, c, revoke, tc.other); got != tc.want {
+			other := revoke
+			other.Parameters = tc.other
+			if got := RevokesAlso(t.Context(), p, c, revoke, other); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// The revocation of a grant by its id removes another grant only if the provider gave both the same id.
+func TestARevocationByIDRemovesOnlyAGrantWithItsID(t *testing.T) {
+	var p api.Provider
+	c := newClient(t, http.NotFound, func(of *api.Provider) {
+		of.CanRevoke, of.HTTP.Revoke = true, &api.HTTPCall{Path: "/grants/${kept.id}"}
+		p = *of
+	})
+	id := func(id string) map[string]any { return map[string]any{"id": id} }
+	for name, tc := range map[string]struct {
+		kept, other        map[string]any
+		removes, certainly bool
+	}{
+		"the same id":           {id("7"), id("7"), true, true},
+		"another id":            {id("7"), id("8"), false, true},
+		"the other has none":    {id("7"), nil, true, false},
+		"only the other has an": {nil, id("7"), true, false},
+		"both have none":        {nil, nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			revoke := Call{Op: Revoke, Key: "key-1", IPs: []string{"10.0.0.1"}, Parameters: map[string]string{"module": "orders"}, Kept: tc.kept}
+			other := revoke
+			other.Parameters, other.Kept = map[string]string{"module": "stock"}, tc.other
+			if removes, certainly := RevokesAlso(t.Context(), p, c, revoke, other), Includes(p, other, revoke); removes != tc.removes || certainly != tc.certainly {
+				t.Errorf("removes %t, includes %t, want %t and %t", removes, certainly, tc.removes, tc.certainly)
 			}
 		})
 	}

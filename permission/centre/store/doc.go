@@ -12,7 +12,6 @@
 //	clusters.held       Unconfirmed: the number of unconfirmed applications
 //	grants.keys         KeysUsed: the number of earlier idempotency keys
 //	grants.lease        RunID: the id of the run of a step
-//	grants.subject      RevocationKey
 //	grants.touched      MaybeGranted
 //	pace.next           the time of the next call to a provider (SetNextCall)
 package store

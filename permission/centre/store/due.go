@@ -90,12 +90,12 @@ func (t Tx) ResumeSteps(now, after time.Time) error {
 }
 
 // RetryLeaks makes the retries of Leaked grants due now, if they are scheduled later: of the grants of applications that have
-// the provider and the revocation key of a grant. It skips applications that other transactions have locked. The sum with 0 keeps
+// the provider. It skips applications that other transactions have locked. The sum with 0 keeps
 // PostgreSQL from reading all steps of the provider that are scheduled.
-func (t Tx) RetryLeaks(applications []string, of Grant, now time.Time) error {
+func (t Tx) RetryLeaks(applications []string, provider string, now time.Time) error {
 	among, arg := t.dialect.in("a.id", applications)
 	_, err := t.exec(`UPDATE grants SET due = ? WHERE application IN (SELECT a.id FROM applications a WHERE `+among+t.dialect.skipLocked+`)
-		AND provider = ? AND subject = ? AND state = 'Leaked' AND lease = '' AND due + 0 > ?`, micros(now), arg, of.Provider, of.RevocationKey, micros(now))
+		AND provider = ? AND state = 'Leaked' AND lease = '' AND due + 0 > ?`, micros(now), arg, provider, micros(now))
 	return err
 }
 

@@ -15,10 +15,7 @@ type Grant struct {
 	Ordinal     int
 	Permission  string
 	Provider    string
-	// RevocationKey, in column subject, is the same for grants that the provider cannot
-	// distinguish at one address: revoking one revokes the other.
-	RevocationKey string
-	Owner         string
+	Owner       string
 	// Parameters are those of the permission when the grant was requested first. A new attempt takes over
 	// later ones if the grant cannot exist, or if it was denied and a revocation with the later ones
 	// removes it, too. A new attempt of a Leaked application keeps them.
@@ -50,7 +47,7 @@ type Grant struct {
 	Kept    map[string]any
 }
 
-const grantColumns = `application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
+const grantColumns = `application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
 	due, lease, call_key, keys, touched, pending, kept`
 
 // Grants reads the grants of an application in the order of its set.
@@ -123,9 +120,7 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Overlap describes, for one grant, the grants of other applications with its revocation key at
-// its addresses. The fields Used..., Covered... and GrantedToPod count only the other grants that the
-// revocation of this grant would remove.
+// Overlap describes, for one grant, the grants of other applications that its revocation would remove.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
 	// called for the revocation, or has accepted it and has not revoked yet, also for a leaked grant.
@@ -171,9 +166,9 @@ func (t Tx) GrantsAt(ips []string) ([]GrantAt, error) {
 	index := map[key]int{}
 	err := t.each(func(rows *sql.Rows) error {
 		var a GrantAt
-		var ip, parameters string
+		var ip, parameters, kept string
 		g := &a.Grant
-		if err := rows.Scan(&ip, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &parameters, &g.State, &a.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &a.Cluster, &a.PodUID); err != nil {
+		if err := rows.Scan(&ip, &g.Application, &g.Ordinal, &g.Provider, &parameters, &kept, &g.State, &a.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &a.Cluster, &a.PodUID); err != nil {
 			return err
 		}
 		k := key{g.Application, g.Ordinal}
@@ -182,36 +177,31 @@ func (t Tx) GrantsAt(ips []string) ([]GrantAt, error) {
 			return nil
 		}
 		a.IPs, index[k] = []string{ip}, len(all)
+		if err := g.decode(parameters, kept); err != nil {
+			return err
+		}
 		all = append(all, a)
-		return json.Unmarshal([]byte(parameters), &all[len(all)-1].Grant.Parameters)
-	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.parameters, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
+		return nil
+	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.parameters, g.kept, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE `+atIP+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.state <> 'Revoked'`, // No condition on provider or subject: the planner would begin with all grants of the provider.
+		AND g.state <> 'Revoked'`, // No condition on the provider: the planner would begin with all grants of the provider.
 		arg)
 	return all, err
 }
 
-// SameRevocationKey reports whether a grant of another application is not Revoked and has the same
-// revocation key.
-func (a GrantAt) SameRevocationKey(g Grant) bool {
-	other := a.Grant
-	return other.Provider == g.Provider && other.RevocationKey == g.RevocationKey && other.State != api.Revoked
-}
-
-// Add adds a grant of another application that has the same revocation key. removed: the revocation of
-// the grant would remove it, too. covers: it includes the grant.
-func (o *Overlap) Add(a GrantAt, cluster, podUID string, removed, covers bool) {
+// Add adds a grant of another application that the revocation of the grant would remove. covers: it includes the grant.
+func (o *Overlap) Add(a GrantAt, cluster, podUID string, covers bool) {
 	state, inProgress := a.Grant.State, a.Grant.RunID != ""
 	o.Revoking = o.Revoking || state == api.Revoking || inProgress && a.RevokeRequested
 	o.RevokeSent = o.RevokeSent || a.RevokeRequested && (inProgress || a.Grant.Pending && (state == api.Revoking || state == api.Leaked))
 	samePod := a.Cluster == cluster && a.PodUID == podUID
-	usedByOther := removed && !a.RevokeRequested && a.Grant.MaybeGranted && !samePod
+	usedByOther := !a.RevokeRequested && a.Grant.MaybeGranted && !samePod
 	o.UsedByOtherPod = o.UsedByOtherPod || usedByOther
 	o.UsedInCluster = o.UsedInCluster || usedByOther && a.Cluster == cluster
 	o.CoveredInCluster = o.CoveredInCluster || usedByOther && a.Cluster == cluster && covers
 	o.UsedByOtherClusterName = o.UsedByOtherClusterName || usedByOther && a.PodUID == podUID
-	grantedToPod := removed && !a.RevokeRequested && state == api.Granted && samePod
+	grantedToPod := !a.RevokeRequested && state == api.Granted && samePod
 	o.GrantedToPod = o.GrantedToPod || grantedToPod
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
 	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
@@ -247,21 +237,25 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var g Grant
 		var parameters, kept string
 		var since, began, nextTry, due int64
-		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.RevocationKey, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
+		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
 			&since, &began, &nextTry, &due, &g.RunID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
 			return err
 		}
 		g.Since, g.Began, g.NextTry, g.Due = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due)
-		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
-			return err
-		}
-		d := json.NewDecoder(strings.NewReader(kept))
-		d.UseNumber() // a float64 would change the digits of a large integer
-		if err := d.Decode(&g.Kept); err != nil {
+		if err := g.decode(parameters, kept); err != nil {
 			return err
 		}
 		grants = append(grants, g)
 		return nil
 	}, statement, args...)
 	return grants, err
+}
+
+func (g *Grant) decode(parameters, kept string) error {
+	if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
+		return err
+	}
+	d := json.NewDecoder(strings.NewReader(kept))
+	d.UseNumber() // a float64 would change the digits of a large integer
+	return d.Decode(&g.Kept)
 }

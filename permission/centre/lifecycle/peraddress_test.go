@@ -1,0 +1,63 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// newPerAddressFixture has a provider with one grant for each address, and set other with another permission of it.
+func newPerAddressFixture(t *testing.T) *setsFixture {
+	t.Helper()
+	f := newSetsFixture(t, provider.Done)
+	f.provider.perAddress = true
+	createObject(t, f.Store, store.KindPermission, api.Meta{Name: "other", Owner: "team-a"},
+		api.Permission{Meta: api.Meta{Name: "other", Owner: "team-a"}, Provider: "double", Parameters: map[string]string{"module": "other"}})
+	createObject(t, f.Store, store.KindSet, api.Meta{Name: "other", Owner: "team-a"},
+		api.PermissionSet{Meta: api.Meta{Name: "other", Owner: "team-a"}, Permissions: []string{"other"}, Pods: []api.PodPattern{{Namespace: "*"}}})
+	return f
+}
+
+func TestALeakDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *testing.T) {
+	f := newPerAddressFixture(t)
+	first := f.requestFor(podRequest("a"))
+	f.run()
+	f.provider.outcome = provider.Failed // with one call, the grant is Leaked
+	f.revokePod("a")
+	if !runNext(t, f.Engine, f.clock.Now()) || f.state(first) != api.Leaked {
+		t.Fatalf("the application is %s, want Leaked", f.state(first))
+	}
+	f.provider.outcome = provider.Done
+	next := podRequest("b")
+	next.Set = "other"
+	second := f.requestFor(next)
+	for until := f.clock.Now().Add(time.Hour); runNext(t, f.Engine, until); {
+		continue
+	}
+	f.expectGrants("after an hour", "10.0.0.1")
+	if f.state(first) != api.Leaked || f.state(second) != api.Granted {
+		t.Errorf("the first pod is %s, the second %s, want Leaked and Granted", f.state(first), f.state(second))
+	}
+	f.revokePod("b")
+	f.run()
+	f.expectGrants("after the second pod")
+	if f.state(first) != api.Revoked || f.state(second) != api.Revoked {
+		t.Errorf("the first pod is %s, the second %s, want Revoked", f.state(first), f.state(second))
+	}
+}
+
+func TestASetDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *testing.T) {
+	f := newPerAddressFixture(t)
+	web, other := f.request("web"), f.request("other")
+	if state := f.revoke(web); state != api.Revoked {
+		t.Errorf("the first set is %s, want Revoked", state)
+	}
+	f.expectGrants("after the first set", "10.0.0.1")
+	if state := f.revoke(other); state != api.Revoked {
+		t.Errorf("the last set is %s, want Revoked", state)
+	}
+	f.expectGrants("after the last set")
+}
