@@ -193,3 +193,36 @@ func TestAnAcceptedRevocationDoesNotWaitForAPodThatWaitsForIt(t *testing.T) {
 		})
 	}
 }
+
+// Otherwise the next pod with the address would wait for ever.
+func TestAnAcceptedRevocationLeaksWhenItsTimeIsOver(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.Retry.PollSeconds = 5 })
+	first := f.requestFor(podRequest("a"))
+	f.run()
+	f.provider.outcome = provider.Pending
+	second := f.requestFor(podRequest("b")) // the centre revokes the grant of pod a, without a deadline
+	for until := f.clock.Now().Add(590 * time.Second); runNext(t, f.Engine, until); {
+		continue
+	}
+	if f.state(first) != api.Revoking {
+		t.Errorf("before pollTimeoutSeconds the first pod is %s, want Revoking", f.state(first))
+	}
+	for until := f.clock.Now().Add(20 * time.Second); runNext(t, f.Engine, until); {
+		continue
+	}
+	grants, err := f.Store.View(t.Context()).Grants(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := grants[0]; g.State != api.Leaked || g.Reason != lifecycle.ReasonDecisionTimeout || g.Due.IsZero() {
+		t.Errorf("after pollTimeoutSeconds the grant is %s with reason %s, due %s", g.State, g.Reason, g.Due)
+	}
+	f.expectWaiting(second)
+	f.acknowledge(first)
+	f.provider.outcome = provider.Done
+	f.run()
+	if f.state(first) != api.Revoked || f.state(second) != api.Granted {
+		t.Errorf("the first pod is %s, the second %s, want Revoked and Granted", f.state(first), f.state(second))
+	}
+}

@@ -77,7 +77,13 @@ func applyRevokeResult(g store.Grant, o CallResult) store.Grant {
 		return setState(g, o, api.Revoked)
 	case provider.Pending:
 		g.Pending = true
-		return scheduleAt(setState(g, o, g.State), o.Now.Add(seconds(o.Retry.PollSeconds)))
+		state := g.State
+		if o.Now.Sub(g.Began) > seconds(o.Retry.PollTimeoutSeconds) {
+			// The revocation is still repeated, but a person can acknowledge the leak.
+			state = api.Leaked
+			o.Result.Reason, o.Result.Message = ReasonDecisionTimeout, "the provider accepted the revocation but did not revoke within retry.pollTimeoutSeconds"
+		}
+		return scheduleAt(setState(g, o, state), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	default:
 		if o.Result.Outcome == provider.Denied && o.Result.Sent {
 			g.Pending = false // the provider does not revoke it later

@@ -88,7 +88,7 @@ func newSetsFixture(t *testing.T, outcome provider.Outcome) *setsFixture {
 	t.Cleanup(s.Close)
 	clock := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0).UTC())
 	p := &recordingProvider{outcome: outcome, grants: map[string]bool{}}
-	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1, Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2}})
+	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1, Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
 	body, err := json.Marshal(api.PermissionSet{Meta: api.Meta{Name: "jobs", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}})
 	if err != nil {
 		t.Fatal(err)
