@@ -64,6 +64,7 @@ func TestLeaksBecomeDueInParts(t *testing.T) {
 	for n := range pods {
 		f.revokePod(fmt.Sprintf("uid-%d", n))
 	}
+	f.run()
 	if due := schedule(); due != 0 {
 		t.Errorf("%d leaks of a provider that cannot revoke are due", due)
 	}

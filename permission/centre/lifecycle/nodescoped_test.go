@@ -428,3 +428,30 @@ func TestTheSetsOfAPodThatEndsDoNotLeakBecauseOfOneAnother(t *testing.T) {
 		t.Errorf("the sets are %s and %s, want Revoked", f.state(web), f.state(jobs))
 	}
 }
+
+// The grant is in use, so it is no leak.
+func TestAGrantThatCannotBeRevokedLeaksWithItsLastPodOrSet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodeScoped bool
+		request    func(f *setsFixture) (first, last string)
+		reason     string
+	}{
+		"pods of a node": {true, func(f *setsFixture) (string, string) { return f.requestOnNode("first"), f.requestOnNode("last") }, lifecycle.ReasonHeldByAnotherPodOnNode},
+		"sets of a pod":  {false, func(f *setsFixture) (string, string) { return f.request("web"), f.request("jobs") }, lifecycle.ReasonHeldByAnotherSet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.CanRevoke, p.NodeScoped = false, tc.nodeScoped })
+			first, last := tc.request(f)
+			f.run()
+			f.revoke(first)
+			if a, err := f.Store.View(t.Context()).Application(first); err != nil || a.State != api.Revoked || a.Reason != tc.reason {
+				t.Errorf("the first application is %s with reason %s, %v, want Revoked with reason %s", a.State, a.Reason, err, tc.reason)
+			}
+			f.revoke(last)
+			if a, err := f.Store.View(t.Context()).Application(last); err != nil || a.State != api.Leaked || a.Reason != lifecycle.ReasonProviderCannotRevoke {
+				t.Errorf("the last application is %s with reason %s, %v, want Leaked", a.State, a.Reason, err)
+			}
+		})
+	}
+}
