@@ -61,3 +61,21 @@ func TestASetDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *t
 	}
 	f.expectGrants("after the last set")
 }
+
+// A node can have many pods, and a comparison evaluates all templates of the request.
+func TestAStepComparesTheRequestsOfEqualPermissionsOnce(t *testing.T) {
+	f := newPerAddressFixture(t)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	for _, uid := range []string{"a", "b", "c", "d"} {
+		f.requestOnNode(uid)
+	}
+	f.run()
+	other := nodeRequest("c1", "other")
+	other.Set = "other"
+	f.requestFor(other)
+	f.provider.compared = 0
+	f.run()
+	if f.provider.compared != 1 {
+		t.Errorf("%d comparisons, want 1", f.provider.compared)
+	}
+}

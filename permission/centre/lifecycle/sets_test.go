@@ -34,6 +34,8 @@ type recordingProvider struct {
 	grants     map[string]bool
 	// perAddress: it has one grant for each address, whatever the parameters are.
 	perAddress bool
+	// compared counts the comparisons of requests.
+	compared int
 	// during is called in each call, and before, if set, before each step starts.
 	during, before func()
 }
@@ -67,7 +69,9 @@ func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Re
 	return provider.Result{Outcome: p.outcome, Sent: true}
 }
 
+// SameRequest compares revocations of grants with different parameters.
 func (p *recordingProvider) SameRequest(context.Context, provider.Call, provider.Call) bool {
+	p.compared++
 	return p.perAddress
 }
 

@@ -218,6 +218,7 @@ func (s *starter) read(ids []string) error {
 // overlap finds grants of other applications that the revocation of a grant would remove.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 	revoke := t.call(g, s.provider, provider.Revoke)
+	removes := map[string]bool{} // by what differs in the requests, because a comparison evaluates their templates
 	for _, a := range s.atAddresses {
 		if a.Grant.Application == g.Application {
 			continue
@@ -230,7 +231,14 @@ func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 			continue
 		}
 		other := revoke
-		if other.Parameters, other.Kept = a.Grant.Parameters, a.Grant.Kept; !s.revokesAlso(revoke, other) {
+		other.Parameters, other.Kept = a.Grant.Parameters, a.Grant.Kept
+		difference := fmt.Sprintf("%q %q", other.Parameters, other.Kept)
+		removed, known := removes[difference]
+		if !known {
+			removed = s.revokesAlso(revoke, other)
+			removes[difference] = removed
+		}
+		if !removed {
 			continue
 		}
 		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
