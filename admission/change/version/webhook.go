@@ -85,12 +85,13 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	return countedDecision(d, suspension), patch, repairWithoutEffect(in), nil
 }
 
-// gather returns the Input of a change. For a readmission, and if the old object has no release annotations, it queries
-// the history: kubectl rollout undo copies the annotations of an earlier release. Without any release it also queries
-// the creation time; usually the namespace has just opted in.
+// gather returns the Input of a change. It queries the history if the old object has no release annotations, and if they
+// may be those of an earlier release: for a readmission, and if its label names another version. kubectl rollout undo
+// copies the annotations. Without any release it also queries the creation time; usually the namespace has just opted in.
 func (h Handler) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
 	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Readmission: c.Readmission(), Version: version}
-	if in.Before, in.Known = c.OldRelease(); in.Known && !in.Readmission || in.Created {
+	in.Before, in.Known = c.OldRelease()
+	if in.Created || in.Known && !in.Readmission && c.Old.Labels[v1alpha1.VersionKey] == in.Before.Version {
 		return in, nil
 	}
 	for _, release := range h.History.Releases(c.Old) {

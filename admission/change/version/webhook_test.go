@@ -676,14 +676,16 @@ func TestAnUndoThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
 	}
 	undone := build(image("busybox:2"), versioned(2), rolledBack(2), currentLabel)
 	for name, tc := range map[string]struct {
-		object *appsv1.Deployment
-		byUser bool
-		want   *appsv1.Deployment
+		object  *appsv1.Deployment
+		byUser  bool
+		updated *appsv1.Deployment // unless it is object
+		want    *appsv1.Deployment
 	}{
 		"to a failed release":        {object: undone, want: build(image("busybox:2"), versioned(4), rolledBack(2))},
 		"to the baseline":            {object: build(versioned(0), currentLabel), want: build(versioned(4))},
 		"of a StatefulSet":           {object: build(image("busybox:2"), currentRelease), want: build(image("busybox:2"), versioned(4))},
-		"an update of a user":        {object: undone, byUser: true, want: build(image("busybox:2"), versioned(2), rolledBack(2))},
+		"an update of a user":        {object: undone, byUser: true, want: build(image("busybox:2"), versioned(4), rolledBack(2))},
+		"a template of a user":       {object: undone, byUser: true, updated: build(image("busybox:4"), versioned(2), rolledBack(2), currentLabel), want: build(image("busybox:4"), versioned(4), rolledBack(2))},
 		"a repeated readmission":     {object: build(image("busybox:2"), versioned(4)), want: build(image("busybox:2"), versioned(4))},
 		"only the annotations of it": {object: build(image("busybox:3"), currentRelease, annotated(v1alpha1.AttemptAnnotation, "2")), want: build(image("busybox:3"), versioned(3))},
 	} {
@@ -695,7 +697,10 @@ func TestAnUndoThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
 					builder.ChangeWorkload(current, 3, v1alpha1.ReleaseRunning),
 					builder.ChangeWorkload(failed, 2, v1alpha1.ReleaseFailed),
 				}}
-				req := admissiontest.Request(t, tc.object, tc.object)
+				if tc.updated == nil {
+					tc.updated = tc.object
+				}
+				req := admissiontest.Request(t, tc.object, tc.updated)
 				req.DryRun = &dryRun
 				if !tc.byUser {
 					req.UserInfo.Username = v1alpha1.ControllerUser
