@@ -270,7 +270,6 @@ func replicaSet(change func(metadata, spec, status object)) object {
 // it down. Its pods must not leave the budget until they terminate.
 func TestWhichUpdatesOfReplicaSetsMayTakePodsOutOfABudget(t *testing.T) {
 	orphaned := replicaSet(func(m, _, _ object) { delete(m, "ownerReferences") })
-	policy := builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+"207-owned-replicasets.yaml")[0]
 	for name, tc := range map[string]struct {
 		user     string
 		old, new object
@@ -287,55 +286,15 @@ func TestWhichUpdatesOfReplicaSetsMayTakePodsOutOfABudget(t *testing.T) {
 		"terminating, scaled to 0, with pods": {alice, replicaSet(func(m, s, _ object) { m["deletionTimestamp"], s["replicas"] = "2026-01-01T00:00:00Z", 0 }), orphaned, false},
 		"without a controller":                {alice, orphaned, replicaSet(nil), false},
 		"that changes only the replicas":      {alice, replicaSet(nil), replicaSet(func(_, s, _ object) { s["replicas"] = 0 }), false},
+		"that changes only the status":        {alice, replicaSet(nil), replicaSet(func(_, _, st object) { st["replicas"] = 0 }), false},
+		"that removes the labels":             {alice, replicaSet(nil), replicaSet(func(m, _, _ object) { delete(m, "labels") }), true},
 		"by the garbage collector":            {garbage, replicaSet(nil), orphaned, false},
+		"by the controller of Deployments":    {kubeSystem + "deployment-controller", replicaSet(nil), orphaned, false},
+		"without an account per controller":   {manager, replicaSet(nil), orphaned, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			vars := object{"request": request("UPDATE", "replicasets", "", tc.user), "object": tc.new, "oldObject": tc.old}
-			if got := admissiontest.Matches(t, policy.Spec.MatchConditions, vars); got != tc.want {
-				t.Errorf("decided: %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-// A deleted budget decides nothing, also while a finalizer keeps it.
-func TestWhichBudgetsKeepAReplicaSet(t *testing.T) {
-	targets := func(kind string, change func(metadata, spec object)) object {
-		metadata, spec := object{"name": "web"}, object{"targetRef": object{"apiVersion": "apps", "kind": kind, "name": "web"}}
-		if change != nil {
-			change(metadata, spec)
-		}
-		return object{"metadata": metadata, "spec": spec}
-	}
-	deleted := func(m, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" }
-	shadow := func(_, s object) { s["shadow"] = true }
-	bySelector := func(_, s object) { delete(s, "targetRef"); s["selector"] = object{"matchLabels": object{"app": "web"}} }
-	orphaned := replicaSet(func(m, _, _ object) { delete(m, "ownerReferences") })
-	relabelled := replicaSet(func(m, _, _ object) { m["labels"] = object{"app": "db"} })
-	moved := replicaSet(func(m, _, _ object) { m["ownerReferences"].([]any)[0].(object)["uid"] = "gone" })
-	policy := builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+"207-owned-replicasets.yaml")[0]
-	for name, tc := range map[string]struct {
-		params any
-		new    object
-		want   bool
-	}{
-		"its target loses its ReplicaSet":                  {targets("Deployment", nil), orphaned, false},
-		"its target, by labels":                            {targets("Deployment", nil), relabelled, false},
-		"another target":                                   {targets("StatefulSet", nil), orphaned, true},
-		"a selector":                                       {targets("", bySelector), orphaned, true},
-		"a selector, by another controller":                {targets("", bySelector), moved, false},
-		"another target, by another controller":            {targets("StatefulSet", nil), moved, false},
-		"in shadow mode":                                   {targets("Deployment", shadow), orphaned, true},
-		"in shadow mode, by another controller":            {targets("Deployment", shadow), moved, true},
-		"deleted, with a finalizer":                        {targets("Deployment", deleted), orphaned, true},
-		"deleted, with a finalizer, by labels":             {targets("Deployment", deleted), relabelled, true},
-		"deleted, with a finalizer, by another controller": {targets("Deployment", deleted), moved, true},
-		"no budget":                                        {nil, moved, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			vars := object{"request": request("UPDATE", "replicasets", "", alice), "object": tc.new, "oldObject": replicaSet(nil), "params": tc.params}
-			if got := admissiontest.Validates(t, policy.Spec, vars); got != tc.want {
-				t.Errorf("allowed: %v, want %v", got, tc.want)
+			for _, sub := range []string{"", "status"} {
+				match(t, budget.OwnerWebhook, object{"request": request("UPDATE", "replicasets", sub, tc.user), "object": tc.new, "oldObject": tc.old}, tc.want)
 			}
 		})
 	}

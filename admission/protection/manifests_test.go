@@ -62,26 +62,31 @@ func TestEveryWebhookOfTheManifestHasAHandlerAndAFailurePolicy(t *testing.T) {
 
 // The pods of other controllers are decided one by one when the garbage collector deletes them,
 // and only while the controller exists.
-func TestWhichControllersReachTheWebhookWhenTheyAreDeleted(t *testing.T) {
-	want := []string{
-		"/replicationcontrollers", "apps.kruise.io/clonesets", "apps.kruise.io/daemonsets", "apps.kruise.io/statefulsets",
-		"apps/daemonsets", "apps/deployments", "apps/replicasets", "apps/statefulsets", "batch/jobs", "serving.knative.dev/revisions",
+func TestWhichControllersReachTheWebhook(t *testing.T) {
+	want := map[admissionregistrationv1.OperationType][]string{
+		admissionregistrationv1.Delete: {
+			"/replicationcontrollers", "apps.kruise.io/clonesets", "apps.kruise.io/daemonsets", "apps.kruise.io/statefulsets",
+			"apps/daemonsets", "apps/deployments", "apps/replicasets", "apps/statefulsets", "batch/jobs", "serving.knative.dev/revisions",
+		},
+		admissionregistrationv1.Update: {"apps/replicasets", "apps/replicasets/status"},
 	}
-	var got []string
+	got := map[admissionregistrationv1.OperationType][]string{}
 	for _, w := range webhooks(t) {
 		if w.Name != budget.OwnerWebhook {
 			continue
 		}
 		for _, rule := range w.Rules {
-			for _, resource := range rule.Resources {
-				got = append(got, rule.APIGroups[0]+"/"+resource)
-			}
-			if !slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}) || len(rule.APIGroups) != 1 {
+			if len(rule.Operations) != 1 || len(rule.APIGroups) != 1 {
 				t.Errorf("%v: %v", rule.Rule, rule.Operations)
+			}
+			for _, resource := range rule.Resources {
+				got[rule.Operations[0]] = append(got[rule.Operations[0]], rule.APIGroups[0]+"/"+resource)
 			}
 		}
 	}
-	slices.Sort(got)
+	for _, resources := range got {
+		slices.Sort(resources)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -19,8 +19,10 @@ type Action struct {
 	Operation v1alpha1.PodOperation
 	// Subject names the object of the request in messages.
 	Subject string
-	// Controller is the name of the controller that the request deletes; empty if it is about a pod.
+	// Controller is the name of the controller that the request deletes or updates; empty if it is about a pod.
 	Controller string
+	// Departure is how an update takes a ReplicaSet from its controller; nil for other requests. Then Pods is empty.
+	Departure *departure
 	// Selector selects Pods, if the request deletes a controller.
 	Selector labels.Selector
 	// Orphaning is the UID of Controller if its deletion orphans what it owns. Then the request is

@@ -23,6 +23,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("pods", "eviction", uint8(2), []byte(``), []byte(`{"deleteOptions":{"dryRun":["All"]}}`), []byte(``))
 	f.Add("containerrecreaterequests", "", uint8(2), []byte(``), []byte(`{"spec":{"podName":"web-0"}}`), []byte(``))
 	f.Add("replicasets", "", uint8(0), []byte(`{"metadata":{"name":"web","ownerReferences":[{"controller":true,"name":"web"}]},"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"?"}]}}}`), []byte(``), []byte(`{"orphanDependents":true}`))
+	f.Add("replicasets", "status", uint8(1), []byte(`{"metadata":{"name":"web","ownerReferences":[{"controller":true,"name":"web"}]},"spec":{"selector":{"matchLabels":{"a":"b"}}}}`), []byte(`{}`), []byte(``))
 	f.Add("pods", "", uint8(1), []byte(`null`), []byte(`null`), []byte(`[]`))
 	operations := []admissionv1.Operation{admissionv1.Delete, admissionv1.Update, admissionv1.Create}
 	kube := kubefake.NewSimpleClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0", UID: "u"}})

@@ -27,7 +27,7 @@ import (
 const (
 	// PodWebhook is for deletions, evictions and in-place changes of pods.
 	PodWebhook = "vpodbudget.kb.io"
-	// OwnerWebhook is for deletions of controllers that are not topmost.
+	// OwnerWebhook is for deletions of controllers that are not topmost, and updates of ReplicaSets.
 	OwnerWebhook = "vownerbudget.kb.io"
 	// RestartWebhook is for restarts of containers by OpenKruise.
 	RestartWebhook = "vrestartbudget.kb.io"
@@ -169,6 +169,9 @@ const maxAttempts = 3
 // evaluate applies one budget; a nil answer means that it allows the request. It returns the budget
 // that decided: read from the API server if the one in the cache is outdated.
 func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (*v1alpha1.PodUnavailableBudget, *admission.Answer) {
+	if d := e.action.Departure; d != nil {
+		return b, d.deny(e.action, b)
+	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for range maxAttempts {
 		request, err := e.requestTo(ctx, b, false)

@@ -26,11 +26,13 @@ type reader struct {
 	owners Owners
 }
 
-// read returns the Action of a request; nil if the request makes no pod unavailable.
+// read returns the Action of a request; nil if the request makes no pod unavailable, and takes none from its budget.
 func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	switch {
 	case req.Resource.Resource == "containerrecreaterequests":
 		return r.ofRestart(ctx, req)
+	case req.Resource.Resource == "replicasets" && req.Operation == admissionv1.Update:
+		return ofReplicaSetUpdate(req)
 	case req.Resource.Group != "" || req.Resource.Resource != "pods":
 		return r.ofOwner(ctx, req)
 	case req.SubResource == "eviction":

@@ -23,12 +23,15 @@ func (e *evaluation) sendDenied(ctx context.Context, b *v1alpha1.PodUnavailableB
 	if e.dryRun || denied.Decision != DecisionDenied {
 		return
 	}
+	// A request with generateName, and a deletecollection, has no name.
+	object := cmp.Or(e.req.Name, e.action.Controller)
+	if object == "" {
+		object = e.action.Pods[0].Name
+	}
 	e.Denials.Publish(ctx, events.DeletionDenied{
 		DeniedBy: events.Denier{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
 			Namespace: b.Namespace, Name: b.Name, UID: b.UID},
 		Operation: string(e.action.Operation), Namespace: e.req.Namespace,
-		// A request with generateName, and a deletecollection, has no name.
-		Object: cmp.Or(e.req.Name, e.action.Controller, e.action.Pods[0].Name),
-		User:   e.req.UserInfo.Username, Reason: v1alpha1.ReasonDisruptionDenied, Message: denied.Response.Result.Message,
+		Object: object, User: e.req.UserInfo.Username, Reason: v1alpha1.ReasonDisruptionDenied, Message: denied.Response.Result.Message,
 	})
 }

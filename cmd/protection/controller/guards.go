@@ -63,13 +63,13 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
 			generatedDefault, "breakwater-protection-namespaces",
-			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
+			"breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
 		Bindings: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-delete-protection-replicas",
 			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
 			generatedDefault, "breakwater-protection-namespaces",
-			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
+			"breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
 		// The controller keeps the last valid default until it restarts.
 		FailingOpen: []string{generatedDefault},
