@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
@@ -98,7 +99,8 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 	w := affectedBudgets{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), pods: podinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}
 	enqueue := func(budgets []*v1alpha1.PodUnavailableBudget) {
 		for _, b := range budgets {
-			impl.Enqueue(b)
+			key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+			impl.EnqueueKeyAfter(key, r.throttle.wait(key, b))
 		}
 	}
 	must.Watch(budgetinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))

@@ -58,7 +58,7 @@ var _ reconcilerbudget.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailableBudget) reconciler.Event {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	if wait := r.throttle.wait(key, len(b.Status.DeletedPods)+len(b.Status.UnavailablePods)); wait > 0 {
+	if wait := r.throttle.wait(key, b); wait > 0 {
 		return controller.NewRequeueAfter(wait)
 	}
 	r.throttle.record(key)

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
 // minInterval is the minimum time between two reconciliations of a budget. While the webhook
@@ -32,13 +34,13 @@ func newThrottle(c clock.PassiveClock) *throttle {
 	return &throttle{clock: c, last: map[types.NamespacedName]time.Time{}}
 }
 
-// wait returns how long to wait until the next reconciliation of a budget with that
-// many charges; 0 if it may start now.
-func (p *throttle) wait(key types.NamespacedName, charges int) time.Duration {
+// wait returns how long to wait until the next reconciliation of the budget; 0 if it may
+// start now.
+func (p *throttle) wait(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	apart := minInterval
-	if charges >= busyCharges {
+	if len(b.Status.DeletedPods)+len(b.Status.UnavailablePods) >= busyCharges {
 		apart = busyInterval
 	}
 	return max(p.last[key].Add(apart).Sub(p.clock.Now()), 0)
