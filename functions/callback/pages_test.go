@@ -93,6 +93,25 @@ func TestEachPageOfBatchesIsTrimmed(t *testing.T) {
 	}
 }
 
+func TestOnlyBatchesWithANodeAreListedAndWatched(t *testing.T) {
+	client := fake.NewSimpleClientset()
+	source := newListWatch(client)
+	if _, err := source.List(metav1.ListOptions{}); err != nil { //nolint:staticcheck // the informer calls it, too
+		t.Fatal(err)
+	}
+	w, err := source.Watch(metav1.ListOptions{}) //nolint:staticcheck // the informer calls it, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Stop()
+	const want = "status.changePodId!="
+	list := client.Actions()[0].(clienttesting.ListActionImpl).ListOptions.FieldSelector
+	watched := client.Actions()[1].(clienttesting.WatchActionImpl).ListOptions.FieldSelector
+	if list != want || watched != want {
+		t.Errorf("listed %q, watched %q, want %q", list, watched, want)
+	}
+}
+
 func TestAnExpiredPageIsAnErrorAfterWhichTheInformerListsAgain(t *testing.T) {
 	_, err := listTrimmed(t.Context(), func(_ context.Context, options metav1.ListOptions) (*v1alpha1.ChangePodList, error) {
 		if options.Continue != "" {
