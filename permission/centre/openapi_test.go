@@ -14,9 +14,9 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
-// openAPIRouter finds operations in the document of the docs.
+// openAPIRouter finds operations in the OpenAPI document.
 var openAPIRouter = sync.OnceValues(func() (routers.Router, error) {
-	text, err := os.ReadFile("../../docs/permission/openapi.json")
+	text, err := os.ReadFile("rest/openapi.json")
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +76,6 @@ func TestTheOpenAPIDocumentIsServedAndHasEveryRoute(t *testing.T) {
 	}
 	if err := served.Validate(t.Context()); err != nil {
 		t.Error(err)
-	}
-	kept, err := os.ReadFile("../../docs/permission/openapi.json")
-	if err != nil || !bytes.Equal(text, kept) {
-		t.Errorf("docs/permission/openapi.json differs from the served document (%v): run make generate", err)
 	}
 	documented := map[string]bool{}
 	for path, item := range served.Paths.Map() {

@@ -11,9 +11,6 @@ import (
 	"os"
 )
 
-// files are the document that the centre serves and its copy for the docs.
-var files = []string{"permission/centre/rest/openapi.json", "docs/permission/openapi.json"}
-
 func main() {
 	comments, err := readComments("permission/api")
 	if err != nil {
@@ -27,9 +24,7 @@ func main() {
 	if err := e.Encode(document); err != nil {
 		log.Fatal(err)
 	}
-	for _, file := range files {
-		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
-			log.Fatal(fmt.Errorf("write OpenAPI document: %w", err))
-		}
+	if err := os.WriteFile("permission/centre/rest/openapi.json", text.Bytes(), 0o644); err != nil {
+		log.Fatal(fmt.Errorf("write OpenAPI document: %w", err))
 	}
 }
