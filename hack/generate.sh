@@ -48,6 +48,8 @@ chmod 755 client
   --versioned-clientset-package "$client/clientset/versioned" \
   --external-versions-informers-package "$client/informers/externalversions" --listers-package "$client/listers" \
   --output-package "$client/injection" --output-dir client/injection "${packages[@]/#/--input-dirs=}"
+# Nothing uses the filtered informers.
+find client/injection -type d -name filtered -prune -exec rm -rf {} +
 
 # injection-gen applies its plural exceptions to all names except this one.
 grep -rlF '().OpsConfigInfos()' client/injection | xargs sed -i 's/()\.OpsConfigInfos()/().OpsConfigInfoes()/'
