@@ -144,7 +144,7 @@ var contentValidators = map[ConfigType]func(string) error{
 	ConfigReleaseTimeout: duration,
 	ConfigRevisionPods:   func(s string) error { _, _, err := ParseRevisionPods(s); return err },
 
-	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
+	ConfigSelfHealing:       optionalDuration,
 	ConfigAutomaticRollback: noContent,
 	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
 	ConfigShadow:            noContent,
@@ -189,6 +189,13 @@ func noVerdict(s string) error { _, err := ParseNoVerdict(s); return err }
 
 func duration(s string) error { _, err := ParseDuration(s); return err }
 
+func optionalDuration(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return nil
+	}
+	return duration(s)
+}
+
 // ParseDuration reads a Go duration of one second to 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(s))
@@ -217,15 +224,6 @@ func ParseNoVerdict(s string) (NoVerdictPolicy, error) {
 		return p, nil
 	}
 	return "", fmt.Errorf("%q is not a policy: write Pass, Hold or Fail", s)
-}
-
-// ParseOptionalDuration reads a duration as ParseDuration does; empty content is the
-// default.
-func ParseOptionalDuration(s string, byDefault time.Duration) (time.Duration, error) {
-	if strings.TrimSpace(s) == "" {
-		return byDefault, nil
-	}
-	return ParseDuration(s)
 }
 
 // ParseCount reads a whole number from 1 to 100.
