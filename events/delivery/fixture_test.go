@@ -26,7 +26,7 @@ type fixture struct {
 func newFixture(t *testing.T, o Options, resolve Resolve) *fixture {
 	t.Helper()
 	reader := sdkmetric.NewManualReader()
-	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	o.meterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	s := NewSender(NewTarget(clock.RealClock{}, resolve), o)
 	return &fixture{Sender: s, reader: reader, stopped: make(chan error, 1)}
 }

@@ -22,40 +22,43 @@ import (
 
 // Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is the length of each queue except that of pod.finished events. Default 1000.
-	QueueLength int
-	// Workers is the number of workers of each of these queues. A worker sends one event at a
-	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
-	// more workers are needed than the rate suggests. Default 16.
-	Workers int
-	// SendTimeout limits one attempt, which includes the cold start and the work
-	// of a function. Default 30s.
-	SendTimeout time.Duration
-	// PodFinishedPerSecond limits the rate of pod.finished events, whose queue has five
-	// times QueueLength. In a rollout hundreds of pods become Ready within seconds. The
-	// limit leaves capacity for the rollout. Default 10.
-	PodFinishedPerSecond float64
-	// RetryTime limits the retries of an event, from its first attempt; pauses
-	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an
-	// attempt that times out is the last one: its event most likely arrived.
-	// Default 15s.
-	RetryTime time.Duration
-	// DrainTime limits how long Run continues to send after its context ended.
-	// Default DefaultDrainTime.
-	DrainTime time.Duration
 	// Signer signs each event that has no signature yet; nil signs none. An event that cannot be
 	// signed is retried like one that the Broker did not accept.
 	Signer Signer
 	// Clock defaults to the real clock.
 	Clock clock.WithDelayedExecution
-	// MeterProvider defaults to the global provider.
-	MeterProvider metric.MeterProvider
+
+	// Only tests set the others.
+
+	// queueLength is the length of each queue except that of pod.finished events. Default 1000.
+	queueLength int
+	// workers is the number of workers of each of these queues. A worker sends one event at a
+	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
+	// more workers are needed than the rate suggests. Default 16.
+	workers int
+	// sendTimeout limits one attempt, which includes the cold start and the work
+	// of a function. Default 30s.
+	sendTimeout time.Duration
+	// podFinishedPerSecond limits the rate of pod.finished events, whose queue has five
+	// times queueLength. In a rollout hundreds of pods become Ready within seconds. The
+	// limit leaves capacity for the rollout. Default 10.
+	podFinishedPerSecond float64
+	// retryTime limits the retries of an event, from its first attempt; pauses
+	// double from 200ms to 5s, with jitter. It is shorter than sendTimeout, so an
+	// attempt that times out is the last one: its event most likely arrived.
+	// Default 15s.
+	retryTime time.Duration
+	// drainTime limits how long Run continues to send after its context ended.
+	// Default DefaultDrainTime.
+	drainTime time.Duration
+	// meterProvider defaults to the global provider.
+	meterProvider metric.MeterProvider
 }
 
 const (
-	// DefaultSendTimeout is the default of Options.SendTimeout.
+	// DefaultSendTimeout limits one attempt to send an event.
 	DefaultSendTimeout = 30 * time.Second
-	// DefaultDrainTime is the default of Options.DrainTime.
+	// DefaultDrainTime limits how long a Sender continues to send after its context ended.
 	DefaultDrainTime = 5 * time.Second
 )
 
@@ -65,17 +68,17 @@ type Signer interface {
 }
 
 func (o Options) withDefaults() Options {
-	o.QueueLength = cmp.Or(o.QueueLength, 1000)
-	o.Workers = cmp.Or(o.Workers, 16)
-	o.PodFinishedPerSecond = cmp.Or(o.PodFinishedPerSecond, 10)
-	o.SendTimeout = cmp.Or(o.SendTimeout, DefaultSendTimeout)
-	o.RetryTime = cmp.Or(o.RetryTime, 15*time.Second)
-	o.DrainTime = cmp.Or(o.DrainTime, DefaultDrainTime)
+	o.queueLength = cmp.Or(o.queueLength, 1000)
+	o.workers = cmp.Or(o.workers, 16)
+	o.podFinishedPerSecond = cmp.Or(o.podFinishedPerSecond, 10)
+	o.sendTimeout = cmp.Or(o.sendTimeout, DefaultSendTimeout)
+	o.retryTime = cmp.Or(o.retryTime, 15*time.Second)
+	o.drainTime = cmp.Or(o.drainTime, DefaultDrainTime)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.MeterProvider == nil {
-		o.MeterProvider = otel.GetMeterProvider()
+	if o.meterProvider == nil {
+		o.meterProvider = otel.GetMeterProvider()
 	}
 	return o
 }
@@ -100,16 +103,16 @@ func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
 	s := &Sender{
 		options: o, target: target,
-		others: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength), releases: newQueue(o.QueueLength),
-		podFinished: newQueue(podFinishedQueueFactor * o.QueueLength),
+		others: newQueue(o.queueLength), wakeUps: newQueue(o.queueLength), releases: newQueue(o.queueLength),
+		podFinished: newQueue(podFinishedQueueFactor * o.queueLength),
 	}
-	s.metrics = newInstruments(o.MeterProvider, func() int {
+	s.metrics = newInstruments(o.meterProvider, func() int {
 		return s.others.length() + s.wakeUps.length() + s.releases.length() + s.podFinished.length()
 	}, target)
 	return s
 }
 
-// podFinishedQueueFactor times QueueLength is the length of the queue of
+// podFinishedQueueFactor times queueLength is the length of the queue of
 // pod.finished events: they are queued faster than they are sent.
 const podFinishedQueueFactor = 5
 
@@ -132,8 +135,8 @@ func (s *Sender) queueFor(eventType string) *queue {
 }
 
 // Send queues the event and returns at once. The event may be lost: if the queue
-// is full, which drops its oldest event, or if the Broker does not accept it within
-// RetryTime. Senders of wake-ups therefore repeat them until they took effect. A
+// is full, which drops its oldest event, or if the Broker does not accept it before
+// its retries end. Senders of wake-ups therefore repeat them until they took effect. A
 // queued event with the same id and source is replaced. The event carries the span
 // of ctx; the end of ctx does not cancel it.
 func (s *Sender) Send(ctx context.Context, e cloudevents.Event) { s.SendAndConfirm(ctx, e, nil) }
@@ -160,18 +163,18 @@ func (s *Sender) SendAndConfirm(ctx context.Context, e cloudevents.Event, accept
 }
 
 // Deliver sends the event once, bypassing the queue, and returns nil if the
-// Broker accepted it. It waits until ctx ends, at most SendTimeout. If no Broker
+// Broker accepted it. It waits until ctx ends, at most DefaultSendTimeout. If no Broker
 // is known, it returns a NoBrokerError at once. After an error the event may have
 // arrived nevertheless.
 func (s *Sender) Deliver(ctx context.Context, e cloudevents.Event) error {
-	ctx, cancel := context.WithTimeout(ctx, s.options.SendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.options.sendTimeout)
 	defer cancel()
 	return s.post(ctx, e)
 }
 
-// Run sends events until ctx ends, then drains the queues for at most DrainTime.
+// Run sends events until ctx ends, then drains the queues for at most DefaultDrainTime.
 func (s *Sender) Run(ctx context.Context) error {
-	// Requests outlive ctx by at most DrainTime, so that a terminating process
+	// Requests outlive ctx by at most that time, so that a terminating process
 	// completes them.
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -182,14 +185,14 @@ func (s *Sender) Run(ctx context.Context) error {
 		return nil
 	})
 	for _, q := range []*queue{s.others, s.wakeUps, s.releases} {
-		for range s.options.Workers {
+		for range s.options.workers {
 			running.Go(func() error {
 				s.runWorker(ctx, sending, q, nil)
 				return nil
 			})
 		}
 	}
-	limiter := rate.NewLimiter(rate.Limit(s.options.PodFinishedPerSecond), 1)
+	limiter := rate.NewLimiter(rate.Limit(s.options.podFinishedPerSecond), 1)
 	for range podFinishedWorkers {
 		running.Go(func() error {
 			s.runWorker(ctx, sending, s.podFinished, limiter)
@@ -200,7 +203,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	for _, q := range []*queue{s.others, s.wakeUps, s.releases, s.podFinished} {
 		q.close()
 	}
-	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
+	timer := s.options.Clock.AfterFunc(s.options.drainTime, stop)
 	defer timer.Stop()
 	return errors.Join(running.Wait(), s.metrics.unregister())
 }
@@ -231,13 +234,13 @@ func (s *Sender) runWorker(ctx, sending context.Context, q *queue, limiter *rate
 }
 
 // sendWithRetries posts the event until the Broker accepts it, an error is
-// permanent, or RetryTime is over.
+// permanent, or retryTime is over.
 func (s *Sender) sendWithRetries(ctx context.Context, q queued) error {
 	ctx = trace.ContextWithRemoteSpanContext(ctx, q.span)
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = 200*time.Millisecond, 5*time.Second, 2
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.options.SendTimeout)
+		ctx, cancel := context.WithTimeout(ctx, s.options.sendTimeout)
 		defer cancel()
 		err := s.post(ctx, q.event)
 		switch resultOf(err) {
@@ -245,7 +248,7 @@ func (s *Sender) sendWithRetries(ctx context.Context, q queued) error {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(s.options.RetryTime))
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(s.options.retryTime))
 	return err
 }
 

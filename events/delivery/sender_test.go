@@ -45,7 +45,7 @@ func TestEventsAreSentInBinaryModeWithTheirTrace(t *testing.T) {
 
 func TestSendNeverBlocksAndAFullQueueDropsTheOldest(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
+	s := newFixture(t, Options{workers: 1, queueLength: 2}, to(b.URL))
 	s.run(t)
 	b.block()
 	s.Send(t.Context(), wakeUp(t, "first"))
@@ -66,7 +66,7 @@ func TestSendNeverBlocksAndAFullQueueDropsTheOldest(t *testing.T) {
 }
 
 func TestAFullQueueIsLoggedOnceAlthoughAnotherQueueAcceptsEvents(t *testing.T) {
-	s := newFixture(t, Options{QueueLength: 1}, to("http://broker")) // does not run: nothing is sent
+	s := newFixture(t, Options{queueLength: 1}, to("http://broker")) // does not run: nothing is sent
 	core, logs := observer.New(zap.WarnLevel)
 	ctx := logging.WithLogger(t.Context(), zap.New(core).Sugar())
 	for _, pod := range []string{"a", "b", "c", "d", "e", "f", "g"} {
@@ -81,7 +81,7 @@ func TestAFullQueueIsLoggedOnceAlthoughAnotherQueueAcceptsEvents(t *testing.T) {
 
 func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
+	s := newFixture(t, Options{workers: 1, queueLength: 2}, to(b.URL))
 	s.run(t)
 	b.block() // a slow server: the worker of wake-ups waits for its answer
 	s.Send(t.Context(), wakeUp(t, "slow"))
@@ -101,7 +101,7 @@ func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 // The in-memory Broker answers when the functions have answered.
 func TestVerdictsDoNotQueueBehindChangesOfReleases(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	s.run(t)
 	b.block()
 	t.Cleanup(b.unblock)
@@ -121,7 +121,7 @@ func TestVerdictsDoNotQueueBehindChangesOfReleases(t *testing.T) {
 
 func TestAnEventThatTheBrokerAcceptedIsConfirmed(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	s.run(t)
 	accepted := make(chan string, 10)
 	send := func(name string) { s.SendAndConfirm(t.Context(), wakeUp(t, name), func() { accepted <- name }) }
@@ -147,7 +147,7 @@ func TestAnEventThatTheBrokerAcceptedIsConfirmed(t *testing.T) {
 
 func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, QueueLength: 2, PodFinishedPerSecond: 1e-6}, to(b.URL))
+	s := newFixture(t, Options{workers: 1, queueLength: 2, podFinishedPerSecond: 1e-6}, to(b.URL))
 	s.run(t)
 	pods := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} // five times the length of the queue
 	for _, pod := range pods {
@@ -165,7 +165,7 @@ func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 
 func TestFinishedPodsAreDrainedWithoutARateLimit(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{PodFinishedPerSecond: 1e-6}, to(b.URL))
+	s := newFixture(t, Options{podFinishedPerSecond: 1e-6}, to(b.URL))
 	stop := s.run(t)
 	for _, pod := range []string{"a", "b", "c"} {
 		s.Send(t.Context(), podFinished(t, pod))
@@ -181,7 +181,7 @@ func TestFinishedPodsAreDrainedWithoutARateLimit(t *testing.T) {
 
 func TestTheNewestOfQueuedEventsWithOneIDIsSent(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	s.run(t)
 	b.block()
 	of := func(name, message string) events.ChangeWorkload {
@@ -213,7 +213,7 @@ func TestTheNewestOfQueuedEventsWithOneIDIsSent(t *testing.T) {
 
 func TestEventsWithOneIDAreNotSentConcurrently(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 4}, to(b.URL))
+	s := newFixture(t, Options{workers: 4}, to(b.URL))
 	s.run(t)
 	b.block()
 	s.Send(t.Context(), wakeUp(t, "a"))
@@ -234,7 +234,7 @@ func TestEventsWithOneIDAreNotSentConcurrently(t *testing.T) {
 
 func TestTransientErrorsAreRetried(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	s.run(t)
 	b.answer(http.StatusServiceUnavailable, http.StatusNotFound)
 	s.Send(t.Context(), wakeUp(t, "a"))
@@ -267,7 +267,7 @@ func TestUndeliverableEventsAreDroppedAndCounted(t *testing.T) {
 		"redirected away": {redirecting(t, failing.URL), wakeUp(t, "a"), "refused", time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFixture(t, Options{Workers: 1, RetryTime: time.Nanosecond, SendTimeout: tc.within}, to(tc.url))
+			s := newFixture(t, Options{workers: 1, retryTime: time.Nanosecond, sendTimeout: tc.within}, to(tc.url))
 			s.run(t)
 			s.Send(t.Context(), tc.event)
 			s.eventually(t, 1, "breakwater_events_dropped_total", attribute.String("reason", tc.reason))
@@ -278,7 +278,7 @@ func TestUndeliverableEventsAreDroppedAndCounted(t *testing.T) {
 
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	s.run(t)
 	b.answer(http.StatusBadRequest)
 	s.Send(t.Context(), wakeUp(t, "a"))
@@ -290,7 +290,7 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 
 func TestQueuedEventsAreSentAtShutdown(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s := newFixture(t, Options{workers: 1}, to(b.URL))
 	stop := s.run(t)
 	b.block()
 	s.Send(t.Context(), wakeUp(t, "a"))
@@ -310,7 +310,7 @@ func TestQueuedEventsAreSentAtShutdown(t *testing.T) {
 
 func TestShutdownTakesAtMostTheDrainTime(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, DrainTime: time.Millisecond}, to(b.URL))
+	s := newFixture(t, Options{workers: 1, drainTime: time.Millisecond}, to(b.URL))
 	stop := s.run(t)
 	b.block()
 	t.Cleanup(b.unblock)

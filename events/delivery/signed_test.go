@@ -58,7 +58,7 @@ func TestAKeyThatCannotBeReadDelaysTheEvent(t *testing.T) {
 	b := newBroker(t)
 	key := &signer{}
 	key.fails.Store(2)
-	s := newFixture(t, Options{Workers: 1, Signer: key}, to(b.URL))
+	s := newFixture(t, Options{workers: 1, Signer: key}, to(b.URL))
 	s.run(t)
 	accepted := make(chan struct{})
 	s.SendAndConfirm(t.Context(), wakeUp(t, "a"), func() { close(accepted) })

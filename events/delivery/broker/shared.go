@@ -70,7 +70,7 @@ func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 }
 
 // WaitUntilDrained waits until the Sender has drained its queues, at most
-// delivery.Options.DrainTime. Wake-ups, announcements and verdicts of inboxes
+// delivery.DefaultDrainTime. Wake-ups, announcements and verdicts of inboxes
 // that were not sent are repeated; other events are lost.
 func (s *SharedSender) WaitUntilDrained() {
 	if s.drained != nil {
