@@ -28,7 +28,6 @@ import (
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	"github.com/breakwater-dev/breakwater/internal/checkedclock"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
@@ -48,7 +47,7 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, ob
 	lister := flowinformer.Get(ctx).Lister()
 	return deletionflow.Guard{
 		FlowControls: lister, Pods: kube.CoreV1(), Objects: objects, Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
-		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: countGroups("PodDeletionFlowControl")}),
+		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, countGroups("PodDeletionFlowControl")),
 		Clock:  now, Recorder: recorder,
 	}, nil
 }

@@ -85,7 +85,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		Owners:     ownerchain.New(objects, mapper).WithObjects(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
-		Commit:     budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
+		Commit:     budget.NewCommitter(lister, policies, references, countGroups("PodUnavailableBudget")),
 		Recorder:   recorder, Recent: recent, References: references, Replica: w.self,
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil

@@ -153,7 +153,7 @@ func (m *commit[O, R, A]) failed(ctx context.Context, err error) bool {
 		}
 		return true
 	}
-	pause := time.NewTimer(m.options.RetryPause)
+	pause := time.NewTimer(retryPause)
 	defer pause.Stop()
 	select {
 	case <-pause.C:

@@ -139,7 +139,7 @@ func (c *Committer[O, R, A]) dropIdle() {
 
 // linger waits briefly for concurrent requests to join the group. It does not wait if
 // there is a single request and the group before had one, and it ends when no further
-// request arrives within MaxGap.
+// request arrives within maxGap.
 func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	c.mu.Lock()
 	waiting, before := len(l.waiting), l.size
@@ -147,14 +147,14 @@ func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	if waiting == 0 || (waiting == 1 && before <= 1) {
 		return
 	}
-	end := time.NewTimer(c.options.MaxWait)
+	end := time.NewTimer(maxWait)
 	defer end.Stop()
 	select { // drop the signal of a request that waits already
 	case <-l.arrived:
 	default:
 	}
 	for {
-		gap := time.NewTimer(c.options.MaxGap)
+		gap := time.NewTimer(maxGap)
 		select {
 		case <-l.arrived:
 			gap.Stop()

@@ -1,6 +1,7 @@
 package groupcommit
 
 import (
+	"cmp"
 	"errors"
 	"time"
 )
@@ -16,16 +17,10 @@ var (
 
 // Options of a Committer; zero values select the defaults.
 type Options struct {
-	// MaxWait is the longest time that a group waits for more requests. Default: 20 ms.
-	MaxWait time.Duration
-	// MaxGap ends this wait earlier: when no request arrives within it. Default: 4 ms.
-	MaxGap time.Duration
 	// Margin is how much time a request needs when a commit begins. Default: 500 ms.
 	Margin time.Duration
 	// MaxWaiting is how many requests may wait for one object. Default: 5000.
 	MaxWaiting int
-	// RetryPause is how long to wait after a transient error. Default: 25 ms.
-	RetryPause time.Duration
 	// ReturnErrors: any error of the API server but a conflict ends the group, because the callers
 	// retry themselves. Otherwise transient errors are retried until the deadlines.
 	ReturnErrors bool
@@ -46,26 +41,17 @@ type Stats struct {
 }
 
 const (
-	defaultMaxWait    = 20 * time.Millisecond
-	defaultMaxGap     = 4 * time.Millisecond
-	defaultMargin     = 500 * time.Millisecond
-	defaultMaxWaiting = 5000
-	defaultRetryPause = 25 * time.Millisecond
+	// maxWait is the longest time that a group waits for more requests.
+	maxWait = 20 * time.Millisecond
+	// maxGap ends this wait earlier: when no request arrives within it.
+	maxGap = 4 * time.Millisecond
+	// retryPause is how long to wait after a transient error.
+	retryPause = 25 * time.Millisecond
 )
 
 func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	set(&o.MaxWait, defaultMaxWait)
-	set(&o.MaxGap, defaultMaxGap)
-	set(&o.Margin, defaultMargin)
-	set(&o.RetryPause, defaultRetryPause)
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = defaultMaxWaiting
-	}
+	o.Margin = cmp.Or(o.Margin, 500*time.Millisecond)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 5000)
 	if o.Observe == nil {
 		o.Observe = func(Stats) {}
 	}

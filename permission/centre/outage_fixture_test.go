@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	initserver "github.com/breakwater-dev/breakwater/permission/initaction/server"
@@ -155,7 +154,7 @@ func (w *outageFixture) startInitActionServer(limit *rate.Limiter) {
 	stop := w.serve(&w.toInit, initserver.New(initserver.Options{
 		Kube: w.kube, Pods: corelisters.NewPodLister(w.podCache), Notifier: hub, Clock: realClock, Random: rand.Float64,
 		Centre: centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.Client("192.0.2.8")}), Limit: limit,
-		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
+		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(10_000), Events: discardEvents{}, Meter: noop.Meter{},
 	}))
 	context.AfterFunc(w.ctx, stop)

@@ -27,10 +27,10 @@ type Breaker struct {
 
 // New returns a Breaker with its ConfigMaps in the namespace. The lister may be
 // stale. policy is called for each decision.
-func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy, o groupcommit.Options) *Breaker {
+func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy) *Breaker {
 	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
 	decide := func(cm *corev1.ConfigMap, group []Request) groupDecision { return policy().decideGroup(cm, group) }
-	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, o)}
+	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, groupcommit.Options{})}
 }
 
 // decideTimeout bounds one call of Do.

@@ -23,7 +23,6 @@ import (
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
@@ -112,7 +111,7 @@ func (f fixture) charge(ctx context.Context) error {
 	if err := index.Add(b); err != nil {
 		return err
 	}
-	commit := guard.NewCommitter(listers.NewPodUnavailableBudgetLister(index), client, guard.NewChargeReferences(), groupcommit.Options{})
+	commit := guard.NewCommitter(listers.NewPodUnavailableBudgetLister(index), client, guard.NewChargeReferences(), nil)
 	_, err = commit.Do(ctx, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, budget.Request{
 		Operation: policyv1alpha1.OperationDelete, Generation: b.Generation, Pods: []budget.Pod{{Name: "web-1", UID: "uid-1", ResourceVersion: "1", BecomesUnavailable: true}},
 	})

@@ -23,7 +23,6 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
@@ -109,7 +108,7 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
 		Namespaces: Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
 		PDBs:       PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
-		Commit:     NewCommitter(lister, client, reliance, groupcommit.Options{}),
+		Commit:     NewCommitter(lister, client, reliance, nil),
 		Recorder:   fx.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
 	}
 	return fx

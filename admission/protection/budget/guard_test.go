@@ -29,7 +29,6 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -477,7 +476,7 @@ func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheBudget(t *testing.T) {
 	const allowed, asked = 30, 200
 	b := newBudget("web", allowed, nil)
 	one, two := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b}), newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b})
-	two.guard.Commit = NewCommitter(two.guard.Budgets, one.guard.Client, two.guard.References, groupcommit.Options{})
+	two.guard.Commit = NewCommitter(two.guard.Budgets, one.guard.Client, two.guard.References, nil)
 	var passed atomic.Int64
 	var all sync.WaitGroup
 	for i := range asked {

@@ -17,9 +17,9 @@ import (
 // Committer charges budgets.
 type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Request, budget.Decision]
 
-// NewCommitter returns a Committer.
-func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, references *ChargeReferences, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, references.decide, options)
+// NewCommitter returns a Committer. It calls observe, unless that is nil, when a group ends.
+func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, references *ChargeReferences, observe func(groupcommit.Stats)) *Committer {
+	return groupcommit.New(store{lister, client}, references.decide, groupcommit.Options{Observe: observe})
 }
 
 // decide decides a group and references the charges of the admitted requests. It

@@ -30,7 +30,6 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	budgetrules "github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
@@ -103,14 +102,14 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, stored, cached *
 		Budgets: budgetLister, Client: client, Pods: kube.CoreV1(), Owners: noOwners{},
 		Namespaces: budget.Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(disruptions), Client: kube.PolicyV1()},
-		Commit:     budget.NewCommitter(budgetLister, client, references, groupcommit.Options{}),
+		Commit:     budget.NewCommitter(budgetLister, client, references, nil),
 		Recorder:   record.NewFakeRecorder(1000), Recent: budget.NewRecentDeletions(), References: references, FailsClosed: func() bool { return true },
 	}
 	fx.handler = Handler{
 		Budgets: guard,
 		FlowControl: deletionflow.Guard{
 			FlowControls: flowLister, Pods: kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(namespaces), PDBs: guard.PDBs,
-			Commit: deletionflow.NewCommitter(flowLister, client, clock.RealClock{}, deletionwindow.DefaultSkew, groupcommit.Options{}),
+			Commit: deletionflow.NewCommitter(flowLister, client, clock.RealClock{}, deletionwindow.DefaultSkew, nil),
 			Clock:  rightTime{}, Recorder: record.NewFakeRecorder(1000),
 		},
 		ConfigurationExists: func() bool { return true },

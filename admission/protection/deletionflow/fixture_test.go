@@ -25,7 +25,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
 )
@@ -92,7 +91,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	lister, client := listers.NewPodDeletionFlowControlLister(fx.flows), fx.client.PolicyV1alpha1()
 	fx.guard = Guard{
 		FlowControls: lister, Pods: fx.kube.CoreV1(), Objects: metadataOf(t, theirs...), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
-		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Clock: fx.clock, Recorder: fx.events,
+		Commit: NewCommitter(lister, client, fx.clock, skew, nil), Clock: fx.clock, Recorder: fx.events,
 	}
 	return fx
 }

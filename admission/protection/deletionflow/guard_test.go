@@ -23,7 +23,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
@@ -304,8 +303,8 @@ func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheLimit(t *testing.T) {
 	const limit, asked = 30, 200
 	one := newFixture(t, newFlow("cluster", limit, nil), newNamespace(nil))
 	two := newFixture(t, newFlow("cluster", limit, nil), newNamespace(nil))
-	two.guard.Commit = NewCommitter(two.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
-	one.guard.Commit = NewCommitter(one.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
+	two.guard.Commit = NewCommitter(two.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, nil)
+	one.guard.Commit = NewCommitter(one.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, nil)
 	var through atomic.Int64
 	var all sync.WaitGroup
 	for i := range asked {

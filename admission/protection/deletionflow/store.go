@@ -19,10 +19,10 @@ import (
 type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Decision]
 
 // NewCommitter returns a Committer. Skew is how far the clock may differ from the
-// API server's.
+// API server's. It calls observe, unless that is nil, when a group ends.
 func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclient.PodDeletionFlowControlsGetter,
-	clock clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, decide(clock, skew), options)
+	clock clock.PassiveClock, skew time.Duration, observe func(groupcommit.Stats)) *Committer {
+	return groupcommit.New(store{lister, client}, decide(clock, skew), groupcommit.Options{Observe: observe})
 }
 
 type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Decision]

@@ -19,7 +19,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
@@ -81,7 +80,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 		}),
 		Limit: share.Limiter,
 		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
-			func() podbreaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
+			func() podbreaker.Policy { return watch.Settings.Get().Breaker }),
 		Preparations: []server.Preparation{server.NewCMDB(watch.Settings.Get)},
 		Clock:        clock.RealClock{},
 		Random:       rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,

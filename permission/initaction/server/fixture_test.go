@@ -30,7 +30,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/internal/connlimit"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -339,7 +338,7 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, preparation
 	records := corelisters.NewConfigMapLister(w.records)
 	handler := New(Options{
 		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Notifier: w.hub, Centre: w.centre, Preparations: w.preparations, Clock: c, Random: func() float64 { return 0 },
-		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
+		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }),
 		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
 	})
 	server := httptest.NewUnstartedServer(handler)

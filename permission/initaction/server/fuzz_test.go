@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -78,7 +77,7 @@ func newDrainingServer(f *testing.F) http.Handler {
 	records := corelisters.NewConfigMapLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
 	return New(Options{
 		Kube: kube, Pods: corelisters.NewPodLister(pods), Notifier: NewNotifier(), Clock: fastClock{start: time.Now()}, Random: func() float64 { return 0 },
-		Breaker:  podbreaker.New("sys", kube.CoreV1(), records, func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
+		Breaker:  podbreaker.New("sys", kube.CoreV1(), records, func() podbreaker.Policy { return s.Breaker }),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(1), Meter: noop.Meter{}, Draining: draining,
 	})
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
@@ -105,7 +104,7 @@ func newStaleRemover(ctx context.Context, kube kubernetes.Interface) StaleRemove
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.Start(ctx.Done())
-	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy, groupcommit.Options{})
+	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy)
 }
 
 // measure observes the tracked pods and leaks. Only the leader has values.

@@ -31,7 +31,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -277,7 +276,7 @@ func (f *renamedFixture) authorize(name, account string) {
 	s.Cluster = name
 	handler := initserver.New(initserver.Options{
 		Kube: f.kube, Pods: f.pods, Notifier: notifier, Centre: f.client(account), Settings: func() settings.Settings { return s },
-		Breaker: podbreaker.New("sys", f.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
+		Breaker: podbreaker.New("sys", f.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }),
 		Clock:   clock.RealClock{}, Random: rand.Float64, Recorder: record.NewFakeRecorder(100), Events: &eventSink{}, Meter: noop.Meter{},
 	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

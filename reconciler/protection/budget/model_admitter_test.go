@@ -26,7 +26,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
@@ -138,7 +137,7 @@ func (s *statusBudget) Restart(process int, revision int64) {
 		Budgets: lister, Client: client, Pods: pods, Owners: setOwners{s.set},
 		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
 		PDBs:       webhook.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
-		Commit:     webhook.NewCommitter(lister, client, references, groupcommit.Options{}),
+		Commit:     webhook.NewCommitter(lister, client, references, nil),
 		Recorder:   &record.FakeRecorder{}, Recent: webhook.NewRecentDeletions(), References: references,
 		Replica: name, FailsClosed: func() bool { return true },
 	}
