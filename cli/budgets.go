@@ -29,13 +29,9 @@ func (a *app) budgetsCommand() *cobra.Command {
 		Short: "List budgets and flow controls with what they allow now",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.clients()
+			c, namespace, err := a.listClients(all)
 			if err != nil {
 				return err
-			}
-			namespace := c.namespace
-			if all {
-				namespace = metav1.NamespaceAll
 			}
 			budgets, err := c.breakwater.PolicyV1alpha1().PodUnavailableBudgets(namespace).List(cmd.Context(), metav1.ListOptions{})
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -35,6 +36,15 @@ func (c *clients) command(verb, object, namespace string) string {
 // clients returns the clients of the cluster that the flags select. Warnings of the API server are printed as kubectl does.
 func (a *app) clients() (*clients, error) {
 	return a.clientsWith(rest.NewWarningWriter(a.ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
+}
+
+// listClients returns clients, and the namespace to list: all, or that of the flags.
+func (a *app) listClients(all bool) (*clients, string, error) {
+	c, err := a.clients()
+	if err != nil || all {
+		return c, metav1.NamespaceAll, err
+	}
+	return c, c.namespace, nil
 }
 
 // clientsWith returns clients that pass the warnings of the API server to a handler.

@@ -35,13 +35,9 @@ Not listed are verdicts of other judges than the server, which their judge sends
 the limit of function deadletter, which are only counted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.clients()
+			c, namespace, err := a.listClients(all)
 			if err != nil {
 				return err
-			}
-			namespace := c.namespace
-			if all {
-				namespace = metav1.NamespaceAll
 			}
 			letters, _, err := c.deadLetters(cmd.Context(), namespace)
 			if err != nil {

@@ -29,13 +29,9 @@ func (a *app) getCommand() *cobra.Command {
 			if all && len(args) > 0 {
 				return fmt.Errorf("-A lists the releases of all namespaces: leave it or %s out", args[0])
 			}
-			c, err := a.clients()
+			c, namespace, err := a.listClients(all)
 			if err != nil {
 				return err
-			}
-			namespace := c.namespace
-			if all {
-				namespace = metav1.NamespaceAll
 			}
 			show := func(ctx context.Context, w io.Writer) error {
 				releases, err := c.releases(ctx, namespace, args)

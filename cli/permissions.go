@@ -32,13 +32,9 @@ func (a *app) permissionsCommand() *cobra.Command {
 		Short: "List the pods that need permissions, and what they wait for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.clients()
+			c, namespace, err := a.listClients(all)
 			if err != nil {
 				return err
-			}
-			namespace := c.namespace
-			if all {
-				namespace = metav1.NamespaceAll
 			}
 			pods, err := c.kube.CoreV1().Pods(namespace).List(cmd.Context(), metav1.ListOptions{})
 			if err != nil {
