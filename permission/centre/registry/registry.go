@@ -125,19 +125,9 @@ func (c Resource[T]) Create(ctx context.Context, o T, user string) (T, error) {
 // connection, concurrent changes could hold all connections of the pool and wait for more.
 func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, user string, may func(v store.View, before T) error) (T, error) {
 	err := c.r.Store.Write(ctx, func(tx store.Tx) error {
-		row, err := tx.LockObject(c.kind, name)
+		row, before, err := c.lockVersion(tx, name, version, may)
 		if err != nil {
 			return err
-		}
-		before, err := c.decode(row)
-		if err != nil {
-			return err
-		}
-		if err := may(tx.View, before); err != nil {
-			return err
-		}
-		if row.Version != version {
-			return store.ErrConflict
 		}
 		m := c.meta(&o)
 		m.Name, m.Created, m.Updated, m.Version = name, row.Created, c.r.Clock.Now().UTC(), version+1
@@ -162,19 +152,9 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 // Delete deletes the object of the given version unless it is in use.
 func (c Resource[T]) Delete(ctx context.Context, name string, version int64, user string, may func(v store.View, before T) error) error {
 	return c.r.Store.Write(ctx, func(tx store.Tx) error {
-		row, err := tx.LockObject(c.kind, name)
+		row, _, err := c.lockVersion(tx, name, version, may)
 		if err != nil {
 			return err
-		}
-		before, err := c.decode(row)
-		if err != nil {
-			return err
-		}
-		if err := may(tx.View, before); err != nil {
-			return err
-		}
-		if row.Version != version {
-			return store.ErrConflict
 		}
 		n, err := tx.CountReferences(c.kind, name)
 		if err != nil {
@@ -193,6 +173,20 @@ func (c Resource[T]) Delete(ctx context.Context, name string, version int64, use
 		}
 		return tx.AddAudit(c.r.Clock.Now(), api.AuditEntry{Who: user, Verb: "delete", Kind: string(c.kind), Name: name, Before: string(row.Body)})
 	})
+}
+
+// lockVersion locks and reads the object of the given version. may authorizes the change.
+func (c Resource[T]) lockVersion(tx store.Tx, name string, version int64, may func(v store.View, before T) error) (row store.Object, before T, err error) {
+	if row, err = tx.LockObject(c.kind, name); err != nil {
+		return row, before, err
+	}
+	if before, err = c.decode(row); err != nil {
+		return row, before, err
+	}
+	if err = may(tx.View, before); err == nil && row.Version != version {
+		err = store.ErrConflict
+	}
+	return row, before, err
 }
 
 func referrerOf(kind store.Kind) store.Kind {
