@@ -170,11 +170,6 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	case v1alpha1.ConfigShadow:
 		s.Shadow = spec.Enable
 		return
-	case v1alpha1.ConfigBatch:
-		if n, err := v1alpha1.ParsePercent(spec.Content); err == nil && spec.Enable {
-			s.BatchPercent = n
-		}
-		return
 	case v1alpha1.ConfigSelfHealing:
 		s.SelfHealing = spec.Enable
 	case v1alpha1.ConfigAutomaticRollback:
@@ -185,65 +180,52 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		return
 	}
 	switch spec.Type {
+	case v1alpha1.ConfigBatch:
+		set(&s.BatchPercent, spec.Content, v1alpha1.ParsePercent)
 	case v1alpha1.ConfigNoVerdict:
-		setPolicy(&s.NoVerdict, spec.Content)
+		set(&s.NoVerdict, spec.Content, v1alpha1.ParseNoVerdict)
 	case v1alpha1.ConfigNoVerdictPre:
-		setPolicy(&s.NoVerdictPre, spec.Content)
+		set(&s.NoVerdictPre, spec.Content, v1alpha1.ParseNoVerdict)
 	case v1alpha1.ConfigNoVerdictPost:
-		setPolicy(&s.NoVerdictPost, spec.Content)
+		set(&s.NoVerdictPost, spec.Content, v1alpha1.ParseNoVerdict)
 	case v1alpha1.ConfigNoVerdictOrder:
-		setPolicy(&s.NoVerdictOrder, spec.Content)
+		set(&s.NoVerdictOrder, spec.Content, v1alpha1.ParseNoVerdict)
 	case v1alpha1.ConfigNoVerdictContradicted:
-		setPolicy(&s.NoVerdictContradicted, spec.Content)
+		set(&s.NoVerdictContradicted, spec.Content, v1alpha1.ParseNoVerdict)
 	case v1alpha1.ConfigBypass:
-		if p, err := v1alpha1.ParseBypass(spec.Content); err == nil {
-			s.Bypass = p
-		}
+		set(&s.Bypass, spec.Content, v1alpha1.ParseBypass)
 	case v1alpha1.ConfigJudges:
-		if names, err := v1alpha1.ParseJudges(spec.Content); err == nil {
-			s.Judges = names
-		}
+		set(&s.Judges, spec.Content, v1alpha1.ParseJudges)
 	case v1alpha1.ConfigWaitThreshold:
-		setDuration(&s.WaitThreshold, spec.Content)
+		set(&s.WaitThreshold, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigPreTimeout:
-		setDuration(&s.PreTimeout, spec.Content)
+		set(&s.PreTimeout, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigPostTimeout:
-		setDuration(&s.PostTimeout, spec.Content)
+		set(&s.PostTimeout, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigOrderTimeout:
-		setDuration(&s.OrderTimeout, spec.Content)
+		set(&s.OrderTimeout, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigSubmitTimeout:
-		setDuration(&s.SubmitTimeout, spec.Content)
+		set(&s.SubmitTimeout, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigReleaseTimeout:
-		setDuration(&s.ReleaseTimeout, spec.Content)
+		set(&s.ReleaseTimeout, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigSelfHealing:
-		setDuration(&s.HealAfter, spec.Content)
+		set(&s.HealAfter, spec.Content, v1alpha1.ParseDuration)
 	case v1alpha1.ConfigRevisionPods:
 		if n, d, err := v1alpha1.ParseRevisionPods(spec.Content); err == nil {
 			s.RevisionPods = RevisionPods{Count: n, Window: d}
 		}
 	case v1alpha1.ConfigHistoryLimit:
-		if n, err := v1alpha1.ParseCount(spec.Content); err == nil {
-			s.HistoryLimit = n
-		}
+		set(&s.HistoryLimit, spec.Content, v1alpha1.ParseCount)
 	case v1alpha1.ConfigReleaseCheck:
-		if d, err := v1alpha1.ParseReleaseCheck(spec.Content); err == nil {
-			s.ReleaseCheckTimeout = d
-		}
+		set(&s.ReleaseCheckTimeout, spec.Content, v1alpha1.ParseReleaseCheck)
 	case v1alpha1.ConfigReleaseCheckNoVerdict:
-		if p, err := v1alpha1.ParseReleaseCheckNoVerdict(spec.Content); err == nil {
-			s.ReleaseCheckNoVerdict = p
-		}
+		set(&s.ReleaseCheckNoVerdict, spec.Content, v1alpha1.ParseReleaseCheckNoVerdict)
 	}
 }
 
-func setDuration(to *time.Duration, content string) {
-	if d, err := v1alpha1.ParseDuration(content); err == nil {
-		*to = d
-	}
-}
-
-func setPolicy(to *v1alpha1.NoVerdictPolicy, content string) {
-	if p, err := v1alpha1.ParseNoVerdict(content); err == nil {
-		*to = p
+// set sets a value from valid content.
+func set[T any](to *T, content string, parse func(string) (T, error)) {
+	if value, err := parse(content); err == nil {
+		*to = value
 	}
 }

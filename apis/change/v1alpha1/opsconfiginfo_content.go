@@ -127,33 +127,33 @@ const (
 // contentValidators validate the content of each type.
 var contentValidators = map[ConfigType]func(string) error{
 	ConfigBlocking:       noContent,
-	ConfigBatch:          func(s string) error { _, err := ParsePercent(s); return err },
-	ConfigNoVerdict:      noVerdict,
-	ConfigNoVerdictPre:   noVerdict,
-	ConfigNoVerdictPost:  noVerdict,
-	ConfigNoVerdictOrder: noVerdict,
+	ConfigBatch:          valid(ParsePercent),
+	ConfigNoVerdict:      valid(ParseNoVerdict),
+	ConfigNoVerdictPre:   valid(ParseNoVerdict),
+	ConfigNoVerdictPost:  valid(ParseNoVerdict),
+	ConfigNoVerdictOrder: valid(ParseNoVerdict),
 
-	ConfigNoVerdictContradicted: noVerdict,
+	ConfigNoVerdictContradicted: valid(ParseNoVerdict),
 
-	ConfigWaitThreshold: duration,
-	ConfigPreTimeout:    duration,
-	ConfigPostTimeout:   duration,
-	ConfigOrderTimeout:  duration,
-	ConfigSubmitTimeout: duration,
+	ConfigWaitThreshold: valid(ParseDuration),
+	ConfigPreTimeout:    valid(ParseDuration),
+	ConfigPostTimeout:   valid(ParseDuration),
+	ConfigOrderTimeout:  valid(ParseDuration),
+	ConfigSubmitTimeout: valid(ParseDuration),
 
-	ConfigReleaseTimeout: duration,
+	ConfigReleaseTimeout: valid(ParseDuration),
 	ConfigRevisionPods:   func(s string) error { _, _, err := ParseRevisionPods(s); return err },
 
 	ConfigSelfHealing:       optionalDuration,
 	ConfigAutomaticRollback: noContent,
-	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
+	ConfigHistoryLimit:      valid(ParseCount),
 	ConfigShadow:            noContent,
-	ConfigBypass:            func(s string) error { _, err := ParseBypass(s); return err },
+	ConfigBypass:            valid(ParseBypass),
 
-	ConfigJudges: func(s string) error { _, err := ParseJudges(s); return err },
+	ConfigJudges: valid(ParseJudges),
 
-	ConfigReleaseCheck:          func(s string) error { _, err := ParseReleaseCheck(s); return err },
-	ConfigReleaseCheckNoVerdict: func(s string) error { _, err := ParseReleaseCheckNoVerdict(s); return err },
+	ConfigReleaseCheck:          valid(ParseReleaseCheck),
+	ConfigReleaseCheckNoVerdict: valid(ParseReleaseCheckNoVerdict),
 }
 
 // ConfigTypes returns every type, sorted.
@@ -185,15 +185,17 @@ func noContent(s string) error {
 	return nil
 }
 
-func noVerdict(s string) error { _, err := ParseNoVerdict(s); return err }
-
-func duration(s string) error { _, err := ParseDuration(s); return err }
+// valid makes a validator of a parser.
+func valid[T any](parse func(string) (T, error)) func(string) error {
+	return func(s string) error { _, err := parse(s); return err }
+}
 
 func optionalDuration(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
-	return duration(s)
+	_, err := ParseDuration(s)
+	return err
 }
 
 // ParseDuration reads a Go duration of one second to 24 hours.
