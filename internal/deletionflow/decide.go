@@ -17,9 +17,8 @@ import (
 type Decision struct {
 	// Allowed reports whether this flow control allows the request.
 	Allowed bool
-	// CountsAs is how many deletions it counts as; NotCountedReason is why it counts as none.
-	CountsAs         int64
-	NotCountedReason string
+	// CountsAs is how many deletions it counts as.
+	CountsAs int64
 	// OverLimit reports whether it exceeds a limit. Exceeded is the rule, RoomTime the
 	// time when the request is within it; zero if CountsAs is above the limit.
 	OverLimit bool
@@ -59,8 +58,8 @@ type decider struct {
 }
 
 func (d *decider) decide(r Request) Decision {
-	n, notCounted := Count(d.spec, r)
-	decision := Decision{Allowed: true, CountsAs: n, NotCountedReason: notCounted}
+	n, _ := Count(d.spec, r)
+	decision := Decision{Allowed: true, CountsAs: n}
 	switch {
 	case n == 0:
 		return decision

@@ -118,7 +118,7 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 				switch {
 				case d.Shadow && d.Allowed:
 					got = append(got, shadow)
-				case d.Allowed && d.NotCountedReason != "":
+				case d.Allowed && d.CountsAs == 0:
 					got = append(got, free)
 				case d.Allowed:
 					got = append(got, allowed)
