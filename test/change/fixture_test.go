@@ -5,7 +5,6 @@ package change
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -17,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // timeout bounds the time until a state is reached: a rollout of a few pods.
@@ -63,18 +62,7 @@ func kubectl(t *testing.T, manifest string, args ...string) {
 // await waits until the condition returns no error.
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	last := errors.New("not checked")
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		seen := condition(ctx)
-		if seen != nil && (ctx.Err() != nil || strings.Contains(seen.Error(), "context deadline")) {
-			return false, nil // the deadline interrupted the check
-		}
-		last = seen
-		return seen == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
-	}
+	poll.Require(t, 100*time.Millisecond, timeout, what, condition)
 }
 
 // target is a workload of a namespace.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // chaosLabel is a label of all objects that a run creates.
@@ -50,21 +50,7 @@ func connect() (*fixture, error) {
 // await polls the condition every 300 ms until it returns nil; its error
 // describes the current state.
 func await(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
-	state := errors.New("no result")
-	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		now := condition(ctx)
-		if now != nil && ctx.Err() != nil {
-			return false, nil // canceled at the time limit
-		}
-		state = now
-		return now == nil, nil
-	})
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("the run ended before: %s; last state: %w", what, state)
-	} else if err != nil {
-		return fmt.Errorf("not within %s: %s; last state: %w", within, what, state)
-	}
-	return nil
+	return poll.Until(ctx, 300*time.Millisecond, within, what, condition)
 }
 
 // settings are the OpsConfigInfos during a run. After a lost callback a release

@@ -4,7 +4,6 @@ package cost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,13 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // pods is the number of pods of a release. It exceeds the number of pods that wait for a call
@@ -32,16 +31,7 @@ const timeout = 3 * time.Minute
 // await waits until the condition returns no error.
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	last := errors.New("not checked")
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		if seen := condition(ctx); seen == nil || ctx.Err() == nil {
-			last = seen
-		}
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
-	}
+	poll.Require(t, 200*time.Millisecond, timeout, what, condition)
 }
 
 // deployment is the Deployment of a test.

@@ -11,11 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // timeout bounds the time until a state is reached, whatever the size and the machine.
@@ -76,13 +76,7 @@ func (f fixture) create(t testing.TB, d *appsv1.Deployment) {
 // await waits until the condition returns no error.
 func await(t testing.TB, what string, condition func(context.Context) error) {
 	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, timeout, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
-	}
+	poll.Require(t, time.Second, timeout, what, condition)
 }
 
 // awaitReleases waits until n releases are a Success.

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 const (
@@ -138,14 +138,7 @@ func updated(ctx context.Context, kube kubernetes.Interface, namespace string, i
 
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 500*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
-	}
+	poll.Require(t, 500*time.Millisecond, timeout, what, condition)
 }
 
 func kubectl(t *testing.T, manifest string, args ...string) {

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 const (
@@ -177,19 +177,7 @@ func (f *fixture) checkReplaced(ctx context.Context, before map[string]bool) err
 
 // await polls the condition every 300 ms until it returns nil; its error describes the current state.
 func await(ctx context.Context, what string, condition func(context.Context) error) error {
-	state := errors.New("no result")
-	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		now := condition(ctx)
-		if now != nil && ctx.Err() != nil {
-			return false, nil // canceled at the time limit
-		}
-		state = now
-		return now == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("not within %s: %s; last state: %w", within, what, errors.Join(state, context.Cause(ctx)))
-	}
-	return nil
+	return poll.Until(ctx, 300*time.Millisecond, within, what, condition)
 }
 
 // kubectlRun runs kubectl; a non-zero exit code is an error.
