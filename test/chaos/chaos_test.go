@@ -207,7 +207,7 @@ func (r *run) do(ctx context.Context) error {
 // inject runs the releases and the deletions during the faults. The faults
 // begin when every loop has begun.
 func (r *run) inject(ctx context.Context) error {
-	if err := errors.Join(r.budget.watch(ctx), r.granted.watch(ctx)); err != nil {
+	if err := errors.Join(r.budget.watch(ctx), r.granted.seen.Watch(ctx, r.granted.kube, r.granted.namespace)); err != nil {
 		return err
 	}
 	group, gctx := errgroup.WithContext(ctx)

@@ -1,14 +1,22 @@
 package chaos
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // Grants compares the grants of a provider with the pods of a run.
@@ -20,6 +28,23 @@ type Grants struct {
 
 // NewGrants returns Grants of a run without pods.
 func NewGrants() *Grants { return &Grants{pods: map[string]string{}} }
+
+// Watch observes the pods of a namespace until ctx ends.
+func (g *Grants) Watch(ctx context.Context, kube kubernetes.Interface, namespace string) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace))
+	observe := func(obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			g.Observe(pod)
+		}
+	}
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, obj any) { observe(obj) }})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return nil
+}
 
 // Observe records a pod of the run.
 func (g *Grants) Observe(pod *corev1.Pod) {
@@ -33,6 +58,31 @@ func (g *Grants) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.pods)
+}
+
+// Check returns an error unless that many pods exist, all are available, and exactly these have a grant.
+func (g *Grants) Check(ctx context.Context, cluster *setup.Cluster, namespace string, pods int) error {
+	list, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	want := map[string]string{}
+	for i := range list.Items {
+		if pod := &list.Items[i]; available(pod) {
+			want[string(pod.UID)] = pod.Status.PodIP
+		}
+	}
+	if len(list.Items) != pods || len(want) != pods {
+		return fmt.Errorf("%d pods exist, %d are available", len(list.Items), len(want))
+	}
+	stats, err := cluster.ProviderStats(ctx)
+	if err != nil {
+		return err
+	}
+	if faults := g.Violations(want, stats.Current); len(faults) > 0 {
+		return errors.New(strings.Join(faults, "\n\t"))
+	}
+	return nil
 }
 
 // Violations returns how the grants differ from exactly one grant for each pod in want

@@ -5,18 +5,14 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -104,24 +100,6 @@ func (f *fixture) patchPermissions(ctx context.Context, patch string) error {
 	return nil
 }
 
-// watch records all pods of the run.
-func (p *permissionLoop) watch(ctx context.Context) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(p.kube, 0, informers.WithNamespace(p.namespace))
-	pods := factory.Core().V1().Pods().Informer()
-	observe := func(obj any) {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			p.seen.Observe(pod)
-		}
-	}
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, obj any) { observe(obj) }})
-	if err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	return nil
-}
-
 // run deletes pods until ctx ends.
 func (p *permissionLoop) run(ctx context.Context) {
 	r := rand.New(rand.NewPCG(p.seed, 1<<35))
@@ -142,33 +120,8 @@ func (p *permissionLoop) run(ctx context.Context) {
 // awaitGranted waits until all pods are ready and exactly these pods have a grant.
 func (p *permissionLoop) awaitGranted(ctx context.Context) error {
 	return await(ctx, grantedWithin, "exactly the pods of "+p.namespace+" have grants", func(ctx context.Context) error {
-		list, err := p.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		readyPods := map[string]string{}
-		for i := range list.Items {
-			if pod := &list.Items[i]; available(pod) {
-				readyPods[string(pod.UID)] = pod.Status.PodIP
-			}
-		}
-		if len(list.Items) != permissionPods || len(readyPods) != permissionPods {
-			return fmt.Errorf("%d pods exist, %d are ready", len(list.Items), len(readyPods))
-		}
-		return p.compare(ctx, readyPods)
+		return p.seen.Check(ctx, p.cluster, p.namespace, permissionPods)
 	})
-}
-
-// compare returns an error unless exactly these pods have a grant.
-func (p *permissionLoop) compare(ctx context.Context, want map[string]string) error {
-	stats, err := p.cluster.ProviderStats(ctx)
-	if err != nil {
-		return err
-	}
-	if faults := p.seen.Violations(want, stats.Current); len(faults) > 0 {
-		return errors.New(strings.Join(faults, "\n\t"))
-	}
-	return nil
 }
 
 // check checks the grants of the last pods, deletes the pods, and checks that
@@ -185,14 +138,7 @@ func (p *permissionLoop) check(ctx context.Context) error {
 		return fmt.Errorf("scale the Deployment of %s: %w", p.namespace, err)
 	}
 	err := await(ctx, revokedWithin, "the pods of "+p.namespace+" and their grants are removed", func(ctx context.Context) error {
-		list, err := p.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		if len(list.Items) > 0 {
-			return fmt.Errorf("%d pods exist", len(list.Items))
-		}
-		return p.compare(ctx, nil)
+		return p.seen.Check(ctx, p.cluster, p.namespace, 0)
 	})
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -187,14 +186,6 @@ func kubectlRun(ctx context.Context, args ...string) error {
 		err = fmt.Errorf("%s", r)
 	}
 	return err
-}
-
-// available reports whether a pod counts as available.
-func available(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning &&
-		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
 }
 
 // closed reports whether a channel is closed.

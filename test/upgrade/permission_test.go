@@ -5,15 +5,10 @@ package upgrade
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -59,7 +54,8 @@ func (p *permissions) begin(ctx context.Context) error {
 	if err := p.newNamespace(ctx, p.namespace(), map[string]string{podmeta.Label: podmeta.LabelEnabled}); err != nil {
 		return err
 	}
-	if err := p.watch(ctx); err != nil {
+	p.seen = chaos.NewGrants()
+	if err := p.seen.Watch(ctx, p.kube, p.namespace()); err != nil {
 		return err
 	}
 	d := builder.Deployment(web, permissionPods)
@@ -69,24 +65,6 @@ func (p *permissions) begin(ctx context.Context) error {
 		return err
 	}
 	return p.awaitGranted(ctx)
-}
-
-// watch records all pods of the run.
-func (p *permissions) watch(ctx context.Context) error {
-	p.seen = chaos.NewGrants()
-	factory := informers.NewSharedInformerFactoryWithOptions(p.kube, 0, informers.WithNamespace(p.namespace()))
-	observe := func(obj any) {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			p.seen.Observe(pod)
-		}
-	}
-	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: observe, UpdateFunc: func(_, obj any) { observe(obj) }})
-	if err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	return nil
 }
 
 // during replaces a pod when all pods have their permission: so an application is always in progress.
@@ -110,33 +88,8 @@ func (p *permissions) during(ctx context.Context, upgraded <-chan struct{}) erro
 // awaitGranted waits until all pods are ready and exactly these pods have a grant.
 func (p *permissions) awaitGranted(ctx context.Context) error {
 	return await(ctx, "exactly the ready pods have grants", func(ctx context.Context) error {
-		list, err := p.kube.CoreV1().Pods(p.namespace()).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		readyPods := map[string]string{}
-		for i := range list.Items {
-			if pod := &list.Items[i]; available(pod) {
-				readyPods[string(pod.UID)] = pod.Status.PodIP
-			}
-		}
-		if len(list.Items) != permissionPods || len(readyPods) != permissionPods {
-			return fmt.Errorf("%d pods exist, %d are ready", len(list.Items), len(readyPods))
-		}
-		return p.compare(ctx, readyPods)
+		return p.seen.Check(ctx, p.cluster, p.namespace(), permissionPods)
 	})
-}
-
-// compare returns an error unless exactly these pods have a grant.
-func (p *permissions) compare(ctx context.Context, want map[string]string) error {
-	stats, err := p.cluster.ProviderStats(ctx)
-	if err != nil {
-		return err
-	}
-	if faults := p.seen.Violations(want, stats.Current); len(faults) > 0 {
-		return errors.New(strings.Join(faults, "\n\t"))
-	}
-	return nil
 }
 
 // end checks that all grants are revoked with their pods, and that none was given twice.
@@ -149,11 +102,7 @@ func (p *permissions) end(ctx context.Context) error {
 		return err
 	}
 	err := await(ctx, "the pods and their grants are removed", func(ctx context.Context) error {
-		list, err := p.kube.CoreV1().Pods(p.namespace()).List(ctx, metav1.ListOptions{})
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("%d pods exist", len(list.Items))
-		}
-		return errors.Join(err, p.compare(ctx, nil))
+		return p.seen.Check(ctx, p.cluster, p.namespace(), 0)
 	})
 	if err != nil {
 		return err
