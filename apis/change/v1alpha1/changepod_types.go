@@ -26,6 +26,8 @@ type ChangePod struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ChangePodSpec `json:"spec"`
+	// Atomic: one entry in managedFields instead of one for each field, which each write would compare and store again.
+	// +structType=atomic
 	// +optional
 	Status ChangePodStatus `json:"status,omitempty"`
 }

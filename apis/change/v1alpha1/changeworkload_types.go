@@ -29,6 +29,8 @@ type ChangeWorkload struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ChangeWorkloadSpec `json:"spec"`
+	// Atomic: one entry in managedFields instead of one for each field, which each write would compare and store again.
+	// +structType=atomic
 	// +optional
 	Status ChangeWorkloadStatus `json:"status,omitempty"`
 }
