@@ -190,5 +190,9 @@ func (m member) applyTo(g store.Grant) store.Grant {
 		g.KeysUsed++
 	}
 	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
+	g.Subject = m.permission.Name
+	if m.provider.Type == api.ProviderMySQL {
+		g.Subject = "user " + m.permission.Parameters["user"]
+	}
 	return g
 }

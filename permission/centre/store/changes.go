@@ -84,9 +84,9 @@ var (
 	insertApplicationIPs = insertRows("application_ips", "application ip", " ON CONFLICT DO NOTHING")
 	insertGrantIPs       = insertRows("grant_ips", "application #ordinal ip", " ON CONFLICT DO NOTHING")
 	insertHistory        = insertRows("history", "application #time permission state_from state_to #attempt reason message who", "")
-	putGrants            = insertRows("grants", `application #ordinal permission provider owner parameters state reason message #calls #failures #since #began #next_try
+	putGrants            = insertRows("grants", `application #ordinal permission provider subject owner parameters state reason message #calls #failures #since #began #next_try
 		#due lease call_key #keys #touched #pending kept`,
-		` ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, owner = excluded.owner,
+		` ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, subject = excluded.subject, owner = excluded.owner,
 		parameters = excluded.parameters, state = excluded.state, reason = excluded.reason, message = excluded.message, calls = excluded.calls, failures = excluded.failures,
 		since = excluded.since, began = excluded.began, next_try = excluded.next_try, due = excluded.due,
 		lease = excluded.lease, call_key = excluded.call_key, keys = excluded.keys,
@@ -189,7 +189,7 @@ func (g Grant) row() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{g.Application, int64(g.Ordinal), g.Permission, g.Provider, g.Owner, string(parameters), string(g.State), g.Reason, g.Message,
+	return []any{g.Application, int64(g.Ordinal), g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), string(g.State), g.Reason, g.Message,
 		int64(g.Calls), int64(g.Failures), micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.RunID,
 		g.CallKey, int64(g.KeysUsed), boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept)}, nil
 }

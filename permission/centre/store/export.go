@@ -22,9 +22,9 @@ var exportTables = []string{"objects", "links", "audit", "applications", "applic
 var serialTables = []string{"audit", "history"}
 
 // removedColumns are columns of grants in exports of earlier versions that are not
-// imported. subject was the permission or the user of a database. lease_until was the time at which the run of a step expires, which is now in column
+// imported. lease_until was the time at which the run of a step expires, which is now in column
 // due.
-var removedColumns = []string{"step", "job", "lease_until", "subject"}
+var removedColumns = []string{"step", "job", "lease_until"}
 
 type exportHeader struct {
 	Format string   `json:"format"`

@@ -15,7 +15,10 @@ type Grant struct {
 	Ordinal     int
 	Permission  string
 	Provider    string
-	Owner       string
+	// Subject is the permission, or the user of a database. Only the version before compares it, whose replicas may run
+	// beside this one: drop it one minor version later.
+	Subject string
+	Owner   string
 	// Parameters are those of the permission when the grant was requested first. A new attempt takes over
 	// later ones if the grant cannot exist, or if it was denied and a revocation with the later ones
 	// removes it, too. A new attempt of a Leaked application keeps them.
@@ -47,7 +50,7 @@ type Grant struct {
 	Kept    map[string]any
 }
 
-const grantColumns = `application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
+const grantColumns = `application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
 	due, lease, call_key, keys, touched, pending, kept`
 
 // Grants reads the grants of an application in the order of its set.
@@ -237,7 +240,7 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var g Grant
 		var parameters, kept string
 		var since, began, nextTry, due int64
-		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
+		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
 			&since, &began, &nextTry, &due, &g.RunID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
 			return err
 		}

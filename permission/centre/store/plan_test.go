@@ -85,11 +85,11 @@ INSERT INTO objects SELECT 'provider', 'p' || n, '', '', '{}', 1, 0, 0 FROM gene
 INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version, asked)
   SELECT n::text, 'c', 'shop' || n % 100, 'web-' || n, 'uid-' || n, 'web', '{}', CASE WHEN n % 1000 = 0 THEN 'Leaked' ELSE 'Revoked' END, '', '', 1, 0, n, n, 1, 0 FROM generate_series(1, 50000) n;
 INSERT INTO application_ips SELECT n::text, '10.0.' || n / 250 || '.' || n % 250 FROM generate_series(1, 50000) n;
-INSERT INTO grants (application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
-  SELECT n::text, 0, 'db', 'p' || n % 3 + 1, '', '{}', CASE WHEN n % 1000 = 0 THEN 'Leaked' ELSE 'Revoked' END, '', '', 1, 0, 0, 0, 0, CASE WHEN n % 500 = 0 THEN 1 ELSE 0 END, '', '', 0, 1, 0, '{}'
+INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
+  SELECT n::text, 0, 'db', 'p' || n % 3 + 1, 's', '', '{}', CASE WHEN n % 1000 = 0 THEN 'Leaked' ELSE 'Revoked' END, '', '', 1, 0, 0, 0, 0, CASE WHEN n % 500 = 0 THEN 1 ELSE 0 END, '', '', 0, 1, 0, '{}'
   FROM generate_series(1, 50000) n;
-INSERT INTO grants (application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
-  SELECT n::text, 1, 'wifi', 'p4', '', '{}', 'Leaked', '', '', 0, 0, 0, 0, 0, 0, '', '', 0, 1, 0, '{}' FROM generate_series(1, 10000) n;
+INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
+  SELECT n::text, 1, 'wifi', 'p4', 's', '', '{}', 'Leaked', '', '', 0, 0, 0, 0, 0, 0, '', '', 0, 1, 0, '{}' FROM generate_series(1, 10000) n;
 INSERT INTO grant_ips SELECT n::text, 0, '10.0.' || n / 250 || '.' || n % 250 FROM generate_series(1, 50000) n;
 ANALYZE`
 
