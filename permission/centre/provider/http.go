@@ -130,7 +130,7 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 		return failedCall(err, true)
 	}
 	result := compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
-	if len(content) > maxResponseSize && (result.Outcome == Done || result.Outcome == Pending) {
+	if len(content) > maxResponseSize && compiled.readsResponse() && (result.Outcome == Done || result.Outcome == Pending) {
 		// The rest may deny the request, or have a value to keep.
 		return failed(ReasonProviderError, "the response has more than 256 KiB", true)
 	}

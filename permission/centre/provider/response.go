@@ -66,6 +66,11 @@ func redact(v any, secret string) any {
 	}
 }
 
+// readsResponse reports whether an outcome or a kept value may depend on the body of a response.
+func (c *httpCall) readsResponse() bool {
+	return c.granted != nil || c.denied != nil || c.pending != nil || len(c.keep) > 0
+}
+
 // interpret maps a response to a Result.
 func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Time) Result {
 	// A condition that is interrupted would be false, and 2xx then granted. The cost limit bounds the evaluation.
