@@ -25,6 +25,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
+// firstPrune lets the first reports after an outage list their pods, which keeps the applications of these pods.
+const firstPrune = 10 * time.Minute
+
 // Centre is a replica of the permission centre.
 type Centre struct {
 	config   Config
@@ -87,7 +90,7 @@ func (c *Centre) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return c.serveHTTP(ctx, listener, c.server.Handler(), c.config.TLSCertFile != "") })
 	g.Go(func() error { return c.serveHTTP(ctx, admin, c.adminHandler(), false) })
-	g.Go(func() error { return c.runEvery(ctx, time.Hour, c.prune) })
+	g.Go(func() error { return c.prunePeriodically(ctx) })
 	g.Go(func() error { return c.watchIssuers(ctx) })
 	if c.store.Shared() {
 		g.Go(func() error { return c.engine.PollChanges(ctx, c.watchers) })
@@ -104,18 +107,24 @@ func (c *Centre) prune(ctx context.Context) error {
 	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Retention)) })
 }
 
-// runEvery runs do now and at every interval until ctx ends, and logs errors.
-func (c *Centre) runEvery(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+// prunePeriodically prunes after firstPrune, because a process may restart more often than once an hour, and then each hour.
+func (c *Centre) prunePeriodically(ctx context.Context) error {
+	return c.runEvery(ctx, firstPrune, time.Hour, c.prune)
+}
+
+// runEvery runs do after a first delay and then at every interval until ctx ends, and logs errors.
+func (c *Centre) runEvery(ctx context.Context, first, interval time.Duration, do func(context.Context) error) error {
+	timer := time.NewTimer(first)
+	defer timer.Stop()
 	for {
-		if err := do(ctx); err != nil && ctx.Err() == nil {
-			c.log.Error("periodic task failed", "error", err)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-timer.C:
+			timer.Reset(interval)
+		}
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error("periodic task failed", "error", err)
 		}
 	}
 }
