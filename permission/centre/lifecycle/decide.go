@@ -23,6 +23,9 @@ const (
 	ReasonAcknowledged               = "Acknowledged"
 )
 
+// indistinct names a permission that a revocation of the grant would remove.
+const indistinct = "the same permission, or one that the provider cannot distinguish from it"
+
 // Input has the facts that determine the next step of a grant.
 type Input struct {
 	State api.State
@@ -34,7 +37,8 @@ type Input struct {
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// Overlap describes the grants of other applications that the revocation of this grant would remove. UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
+	// Overlap describes the grants of other applications that the revocation of this grant would remove.
+	// UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
 	// CoveredInCluster or CoveredByPod: the grant of that pod, or of another permission set of this pod, includes
 	// this grant, and its revocation also removes this grant. UsedByOtherClusterName: the cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
@@ -71,7 +75,7 @@ func Decide(in Input) Decision {
 	case in.Revoking && !in.NodeScoped, in.RevokeSent:
 		// The other revocation may remove the new grant. A node-scoped revocation that is
 		// not sent yet finds this grant and does not remove it.
-		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
+		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: indistinct + ", is being revoked for the previous pod with this address, or for another set"}
 	case in.ExclusiveCallPossible:
 		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}
 	case in.State == api.Requested:
@@ -92,7 +96,7 @@ func decideRevoke(in Input) Decision {
 		// The provider revokes it at any time. No other application is granted it meanwhile.
 		return callRevoke(in.State)
 	case in.CoveredByPod:
-		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs the same permission; it is revoked with the last of these sets"}
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs " + indistinct + "; it is revoked with the last of these sets"}
 	case in.CalledByPod:
 		// The result of that call decides whether this grant must be revoked.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of this pod"}
@@ -105,7 +109,7 @@ func decideRevoke(in Input) Decision {
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
 	case in.CoveredInCluster && in.NodeScoped:
-		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node needs the same permission; it is revoked with the last of these pods"}
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node needs " + indistinct + "; it is revoked with the last of these pods"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
 	case in.UsedByOtherPod && !in.UsedInCluster:
@@ -121,7 +125,7 @@ func decideRevoke(in Input) Decision {
 	case in.UsedByOtherPod:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
-			Message: "another pod has this address and the same permission, or the same user of the database; this leaked grant is revoked together with the grant of that pod"}
+			Message: "another pod has this address and " + indistinct + ", or the same user of the database; this leaked grant is revoked together with the grant of that pod"}
 	default:
 		return callRevoke(in.State)
 	}

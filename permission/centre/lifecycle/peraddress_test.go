@@ -1,6 +1,8 @@
 package lifecycle_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,6 +64,37 @@ func TestASetDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *t
 	f.expectGrants("after the last set")
 }
 
+// The decision about the other set decides whether the grant is still needed.
+func TestASetDoesNotRemoveAPendingPermissionThatTheProviderCannotDistinguish(t *testing.T) {
+	for outcome, calls := range map[provider.Outcome]int{provider.Done: 0, provider.Denied: 1} {
+		t.Run(string(outcome), func(t *testing.T) {
+			f := newPerAddressFixture(t)
+			f.updateProvider(func(p *api.Provider) { p.Retry.PollSeconds = 5 })
+			web := f.request("web")
+			f.provider.outcome = provider.Pending
+			other := f.request("other")
+			if f.state(other) != api.Applying {
+				t.Fatalf("the other set is %s, want Applying", f.state(other))
+			}
+			if state := f.revoke(web); state != api.Revoking || slices.Contains(f.provider.calls, provider.Revoke) {
+				t.Errorf("before the decision the set is %s after calls %v, want Revoking", state, f.provider.calls)
+			}
+			f.provider.outcome, f.provider.calls = provider.Done, nil
+			f.provider.results = []provider.Result{{Outcome: outcome, Sent: true}}
+			f.run()
+			revocations := 0
+			for _, op := range f.provider.calls {
+				if op == provider.Revoke {
+					revocations++
+				}
+			}
+			if f.state(web) != api.Revoked || revocations != calls {
+				t.Errorf("after the decision the set is %s after calls %v, want Revoked", f.state(web), f.provider.calls)
+			}
+		})
+	}
+}
+
 // A node can have many pods, and a comparison evaluates all templates of the request.
 func TestAStepComparesTheRequestsOfEqualPermissionsOnce(t *testing.T) {
 	f := newPerAddressFixture(t)
@@ -77,5 +110,24 @@ func TestAStepComparesTheRequestsOfEqualPermissionsOnce(t *testing.T) {
 	f.run()
 	if f.provider.compared != 1 {
 		t.Errorf("%d comparisons, want 1", f.provider.compared)
+	}
+}
+
+// A template may write a string with quotation marks.
+func TestAStepComparesTheRequestsOfPermissionsWhoseKeptValuesDifferInType(t *testing.T) {
+	f := newPerAddressFixture(t)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	for uid, id := range map[string]any{"a": json.Number("7"), "b": "7"} {
+		f.provider.results = []provider.Result{{Outcome: provider.Done, Sent: true, Kept: map[string]any{"id": id}}}
+		f.requestOnNode(uid)
+		f.run()
+	}
+	other := nodeRequest("c1", "other")
+	other.Set = "other"
+	f.requestFor(other)
+	f.provider.compared = 0
+	f.run()
+	if f.provider.compared != 2 {
+		t.Errorf("%d comparisons, want 2", f.provider.compared)
 	}
 }

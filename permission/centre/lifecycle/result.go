@@ -76,7 +76,10 @@ func applyRevokeResult(g store.Grant, o CallResult) store.Grant {
 		g.MaybeGranted, g.Pending = false, false
 		return setState(g, o, api.Revoked)
 	case provider.Pending:
-		g.Pending = true
+		if !g.Pending {
+			// The calls before failed, so the provider is responsible only from now on.
+			g.Pending, g.Began = true, o.Now
+		}
 		state := g.State
 		if o.Now.Sub(g.Began) > seconds(o.Retry.PollTimeoutSeconds) {
 			// The revocation is still repeated, but a person can acknowledge the leak.

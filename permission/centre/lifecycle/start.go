@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -232,11 +233,11 @@ func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 		}
 		other := revoke
 		other.Parameters, other.Kept = a.Grant.Parameters, a.Grant.Kept
-		difference := fmt.Sprintf("%q %q", other.Parameters, other.Kept)
-		removed, known := removes[difference]
-		if !known {
+		difference, err := json.Marshal([]any{other.Parameters, other.Kept})
+		removed, known := removes[string(difference)]
+		if err != nil || !known {
 			removed = s.revokesAlso(revoke, other)
-			removes[difference] = removed
+			removes[string(difference)] = removed
 		}
 		if !removed {
 			continue

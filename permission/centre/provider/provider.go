@@ -122,6 +122,7 @@ type comparer interface {
 // RevokesAlso reports whether a revocation would also remove another grant of the provider, of any permission, at its
 // addresses. other is the revocation of that grant, with the same pod and key. A database drops the user, whatever its
 // privileges are. Another provider cannot distinguish grants with the same request.
+// Kept values are compared only if the parameters differ.
 func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke, other Call) bool {
 	if p.Type == api.ProviderMySQL {
 		return SameUser(p, revoke.Parameters, other.Parameters)
@@ -129,6 +130,8 @@ func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke, other Ca
 	if maps.Equal(revoke.Parameters, other.Parameters) {
 		return true
 	}
+	// A request that is interrupted cannot be built, so it would be different. The cost limit bounds the evaluation.
+	ctx = context.WithoutCancel(ctx)
 	// A value that no response to one of the grants has given yet may be that of the other one.
 	revoke.Kept, other.Kept = withDefaults(revoke.Kept, other.Kept), withDefaults(other.Kept, revoke.Kept)
 	requests, ok := c.(comparer)

@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -85,5 +87,23 @@ func TestARevocationByIDRemovesOnlyAGrantWithItsID(t *testing.T) {
 				t.Errorf("removes %t, includes %t, want %t and %t", removes, certainly, tc.removes, tc.certainly)
 			}
 		})
+	}
+}
+
+// Otherwise the requests would be different, and the revocation would remove the other grant. There are enough addresses for
+// CEL to look at the context.
+func TestRequestsAreComparedAfterTheContextHasEnded(t *testing.T) {
+	var p api.Provider
+	c := newClient(t, http.NotFound, func(of *api.Provider) {
+		of.CanRevoke, of.HTTP.Revoke = true, &api.HTTPCall{Path: "/grants", Body: map[string]any{"valid": "${ips.all(address, address != '')}"}}
+		p = *of
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	revoke := Call{Op: Revoke, Key: "key-1", IPs: slices.Repeat([]string{"10.0.0.1"}, 1000), Parameters: map[string]string{"module": "orders"}}
+	other := revoke
+	other.Parameters = map[string]string{"module": "stock"}
+	if !RevokesAlso(ctx, p, c, revoke, other) {
+		t.Error("the requests are different")
 	}
 }

@@ -30,7 +30,8 @@ type Grant struct {
 	Calls    int
 	Failures int
 	// Since is when State began. Began is the time from which pollTimeoutSeconds counts: the end of the
-	// first call, or before it the time when the first step became due.
+	// first call, or before it the time when the first step became due. For a revocation that the provider accepts, it is
+	// the end of the call that it accepted.
 	Since, Began time.Time
 	NextTry      time.Time
 	// Due is when the next step is due; zero if there is none. While a step is
@@ -130,7 +131,7 @@ type Overlap struct {
 	// UsedByOtherPod: another pod may use one.
 	Revoking, RevokeSent, UsedByOtherPod bool
 	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
-	// a call for another application of the same pod is in progress.
+	// a call for another application of the same pod is in progress, or the provider has accepted it and decides later.
 	GrantedToPod, CalledByPod bool
 	// UsedInCluster: another pod of the same cluster may use one of these grants.
 	UsedInCluster bool
@@ -207,7 +208,7 @@ func (o *Overlap) Add(a GrantAt, cluster, podUID string, covers bool) {
 	grantedToPod := !a.RevokeRequested && state == api.Granted && samePod
 	o.GrantedToPod = o.GrantedToPod || grantedToPod
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
-	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
+	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && (inProgress || state == api.Applying && a.Grant.Pending) && samePod
 	o.Granted = o.Granted || !a.RevokeRequested && state == api.Granted
 	if a.RevokeRequested && state == api.Leaked {
 		o.Leaks = append(o.Leaks, a.Grant.Application)
