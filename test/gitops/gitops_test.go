@@ -110,7 +110,12 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 	const rolling, onDelete, partition = "{replicas: 2, updateStrategy: {type: RollingUpdate}}",
 		"{replicas: 2, updateStrategy: {type: OnDelete}}", "{replicas: 2, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}}"
 	suspended := set("1700000000", "metadata", "labels", "altershield.defense.antgroup.com/suspend")
-	held := set(`{"attempt":2,"unjudged":true}`, "metadata", "annotations", "altershield.defense.antgroup.com/hold")
+	hold := func(former, strategy string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			set(`{"attempt":2,`+former+`"unjudged":true}`, "metadata", "annotations", "altershield.defense.antgroup.com/hold")(o)
+			set(parse(t, "{apiVersion: apps/v1, kind: "+o.GetKind()+", updateStrategy: "+strategy+"}").Object["updateStrategy"], "spec", "updateStrategy")(o)
+		}
+	}
 	for name, tc := range map[string]struct {
 		kind   string
 		change func(*unstructured.Unstructured)
@@ -119,13 +124,20 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 	}{
 		"a complete StatefulSet":         {"StatefulSet", func(*unstructured.Unstructured) {}, "Healthy", false},
 		"a suspended StatefulSet":        {"StatefulSet", suspended, "Degraded", true},
-		"a StatefulSet with a hold":      {"StatefulSet", held, "Suspended", true},
+		"a held StatefulSet":             {"StatefulSet", hold("", "{type: RollingUpdate, rollingUpdate: {partition: 2147483647}}"), "Suspended", true},
 		"a StatefulSet that rolls out":   {"StatefulSet", set(int64(1), "status", "updatedReplicas"), "Progressing", false},
 		"a StatefulSet that is not seen": {"StatefulSet", set(int64(1), "status", "observedGeneration"), "Progressing", false},
 		"a complete DaemonSet":           {"DaemonSet", func(*unstructured.Unstructured) {}, "Healthy", false},
 		"a suspended DaemonSet":          {"DaemonSet", suspended, "Degraded", true},
-		"a DaemonSet with a hold":        {"DaemonSet", held, "Suspended", true},
+		"a held DaemonSet":               {"DaemonSet", hold(`"former":"RollingUpdate",`, "{type: OnDelete}"), "Suspended", true},
 		"a DaemonSet that rolls out":     {"DaemonSet", set(int64(1), "status", "updatedNumberScheduled"), "Progressing", false},
+
+		// The record of an unjudged hold stays when somebody resumes the rollout.
+		"a StatefulSet that was resumed":        {"StatefulSet", hold("", "{type: RollingUpdate}"), "Healthy", false},
+		"a StatefulSet that was resumed partly": {"StatefulSet", hold(`"former":1,`, "{type: RollingUpdate, rollingUpdate: {partition: 1}}"), "Healthy", false},
+		"a DaemonSet that was resumed":          {"DaemonSet", hold(`"former":"RollingUpdate",`, "{type: RollingUpdate}"), "Healthy", false},
+		"a StatefulSet with nothing to stop":    {"StatefulSet", hold(`"former":2147483647,`, "{type: OnDelete}"), "Suspended", true},
+		"a DaemonSet with nothing to stop":      {"DaemonSet", hold(`"former":"OnDelete",`, "{type: RollingUpdate}"), "Suspended", true},
 
 		// The API server omits most numbers that are 0.
 		"a StatefulSet that was created":                   {"StatefulSet", with(rolling, "{replicas: 0}"), "Progressing", false},
