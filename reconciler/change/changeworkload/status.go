@@ -260,7 +260,7 @@ func unchangedHold(in Input) (corev1.ConditionStatus, string) {
 }
 
 // resumedDetail has no counts, with which the last transition of condition Held would change.
-const resumedDetail = "the rollout was resumed, but not by Breakwater: it goes on although pods or the order are unjudged"
+const resumedDetail = "the rollout was resumed, but not by Breakwater, although pods or the order are unjudged"
 
 // notHeld returns reason and message of a rollout that is not held. Its traffic may be.
 func notHeld(in Input, d Decision) (reason, message string) {
