@@ -16,16 +16,18 @@ import (
 )
 
 func TestAnImportedStoreContinues(t *testing.T) {
-	for name, stores := range map[string]func(*testing.T) (from, to string){
-		"sqlite to postgres": func(t *testing.T) (string, string) {
-			return "sqlite:" + filepath.Join(t.TempDir(), "a.db"), database.Postgres(t)
-		},
-		"postgres to sqlite": func(t *testing.T) (string, string) {
-			return database.Postgres(t), "sqlite:" + filepath.Join(t.TempDir(), "b.db")
-		},
+	sqlite := func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "centre.db") }
+	for name, tc := range map[string]struct {
+		from, to func(testing.TB) string
+		// The export is made while the centre runs: a backup.
+		running bool
+	}{
+		"sqlite to postgres":           {sqlite, database.Postgres, false},
+		"postgres to sqlite":           {database.Postgres, sqlite, false},
+		"a backup of a running centre": {sqlite, sqlite, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, to := stores(t)
+			from, to := tc.from(t), tc.to(t)
 			w := newFixture(t, from)
 			w.register(func(p *api.Provider) { p.Retry = api.Retry{MaxCalls: 20, BackoffSeconds: 600} }, "web", "db")
 			granted := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
@@ -37,11 +39,15 @@ func TestAnImportedStoreContinues(t *testing.T) {
 			})
 			var before api.History
 			w.mustDo(serverToken, "GET", "/v1/applications/"+granted.ID+"/history", nil, &before)
-			w.stop()
-
+			if !tc.running {
+				w.stop()
+			}
 			var moved bytes.Buffer
 			if err := Export(t.Context(), Config{Store: from}, &moved); err != nil {
 				t.Fatal(err)
+			}
+			if tc.running {
+				w.stop()
 			}
 			if strings.Contains(moved.String(), "very-secret-bearer") {
 				t.Error("the export contains a credential")
