@@ -27,8 +27,8 @@ type invocation struct {
 var kubectlFlags = map[string]bool{
 	"all": false, "all-pods": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
 	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "kustomize": true, "manifest": true,
-	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "replicas": true, "requests": true, "selector": true,
-	"server-side": false, "serviceaccount": true, "sort-by": true, "stdin": false, "subresource": true, "timeout": true, "type": true,
+	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "prefix": false, "replicas": true, "requests": true, "selector": true,
+	"server-side": false, "serviceaccount": true, "sort-by": true, "stdin": false, "subresource": true, "tail": true, "timeout": true, "type": true,
 }
 
 var shorthands = map[string]string{
@@ -171,7 +171,7 @@ func (c *catalogue) flagsOf(i invocation, kinds []string) error {
 	if m := eventReason.FindStringSubmatch(i.flags["field-selector"]); m != nil && !isPlaceholder(m[1]) && !c.literals[m[1]] {
 		report("no code has the reason %q", m[1])
 	}
-	if role := i.flags["clusterrole"]; role != "" && role != "edit" && !c.objects["clusterrole/"+role] {
+	if role := i.flags["clusterrole"]; role != "" && !c.objects["clusterrole/"+role] {
 		report("config has no ClusterRole %q", role)
 	}
 	if function, ok := strings.CutPrefix(i.flags["selector"], "serving.knative.dev/service="); ok && !c.objects["ksvc/"+function] {

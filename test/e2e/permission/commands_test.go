@@ -128,16 +128,18 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	n.waitForReason(t, "wrong", podmeta.ReasonBreakerOpenDenied)
-	n.run(t, "create", "serviceaccount", "editor")
-	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
-	eventually(t, shortTimeout, "roles are aggregated", func() error {
+	all := documentedCommands(t, "permission/application-team.md", "Reset the breaker")
+	begin := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, " port-forward ") })
+	names := []string{"shop", n.name, "web-0", "wrong", "my-account", "editor"}
+	n.runScript(t, all[:begin], names...)
+	eventually(t, shortTimeout, "the rights are known", func() error {
 		r, err := n.Run(t.Context(), "auth", "can-i", "reset", "pods/wrong", "--subresource=permission", "--as=system:serviceaccount:"+n.name+":editor")
 		if err == nil && r.Code != 0 {
 			err = fmt.Errorf("%s", r)
 		}
 		return err
 	})
-	output := n.runScript(t, documentedCommands(t, "permission/application-team.md", "Reset the breaker"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
+	output := n.runScript(t, all[begin:], names...)
 	if !strings.Contains(output, `"pod":"wrong"`) {
 		t.Errorf("%s", output)
 	}
