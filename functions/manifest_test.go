@@ -22,6 +22,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/test/manifest"
 )
 
 // manifests decodes all documents of a kind in the files of config/core that match
@@ -174,6 +175,12 @@ func durationOf(t *testing.T, iso8601 string) time.Duration {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func TestAFunctionCollectsGarbageBeforeItsMemoryLimit(t *testing.T) {
+	for _, file := range []string{"600-submit", "610-verdict", "620-report"} {
+		manifest.ResourcesOf(t, "../config/core/"+file+".yaml") // fails otherwise
+	}
 }
 
 // The in-memory Broker calls the sink of dead letters in the request of the controller, which ends after

@@ -86,8 +86,8 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 }
 
 // gather returns the Input of a change. It queries the history if the old object has no release annotations, and if they
-// may be those of an earlier release: for a readmission, and if its label names another version. kubectl rollout undo
-// copies the annotations. Without any release it also queries the creation time; usually the namespace has just opted in.
+// may be those of an earlier release: for a readmission, and if the label of the old object names another version. kubectl
+// rollout undo copies the annotations. Without any release it also queries the creation time; usually the namespace has just opted in.
 func (h Handler) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
 	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Readmission: c.Readmission(), Version: version}
 	in.Before, in.Known = c.OldRelease()

@@ -26,8 +26,6 @@ type ChangePod struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ChangePodSpec `json:"spec"`
-	// Atomic: one entry in managedFields instead of one for each field, which each write would compare and store again.
-	// +structType=atomic
 	// +optional
 	Status ChangePodStatus `json:"status,omitempty"`
 }
@@ -147,7 +145,11 @@ const (
 // ChangePodStatus is the state of a batch. Functions and people write facts. All other
 // fields are derived from them: by the ChangePod reconciler, and by function verdict if a
 // verdict of the server ends the batch.
+//
+// +structType=atomic
 type ChangePodStatus struct {
+	// Atomic: managedFields names the status, not each of its fields, which each write would compare and store.
+
 	duckv1.Status `json:",inline"`
 
 	// Phase is the state, `status.status` in JSON; empty is Init. ExecuteDone is the end, and

@@ -29,8 +29,6 @@ type ChangeWorkload struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ChangeWorkloadSpec `json:"spec"`
-	// Atomic: one entry in managedFields instead of one for each field, which each write would compare and store again.
-	// +structType=atomic
 	// +optional
 	Status ChangeWorkloadStatus `json:"status,omitempty"`
 }
@@ -99,7 +97,11 @@ const (
 
 // ChangeWorkloadStatus is the state of a release. The ChangeWorkload reconciler derives
 // all fields that name no other writer.
+//
+// +structType=atomic
 type ChangeWorkloadStatus struct {
+	// Atomic, as ChangePodStatus.
+
 	duckv1.Status `json:",inline"`
 
 	// DefensePreparingPods are pods that are in no batch yet; at most 25, counts has all.
