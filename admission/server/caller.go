@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// maxReviewBytes limits the body of a request: an AdmissionReview has up to two
-	// versions of an object, and the API server accepts objects of 3 MiB.
-	maxReviewBytes = 8 << 20
+	// maxReviewBytes limits the body of a request. An AdmissionReview has two versions of an object, etcd stores up to
+	// 1.5 MiB of each, and a byte may have 6 in a review: the API server writes < as \u003c. Otherwise the author of a
+	// release could make it too large to be judged.
+	maxReviewBytes = 20 << 20
 	// replacedKeyLife is how long paths of a replaced certificate are accepted: API
 	// servers and replicas learn about a new certificate at different times.
 	replacedKeyLife = 2 * time.Minute

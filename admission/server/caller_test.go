@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -12,8 +14,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	clientgotesting "k8s.io/client-go/tools/cache/testing"
@@ -173,6 +177,22 @@ func TestALargeReviewIsNotRead(t *testing.T) {
 	if tooLarge := new(http.MaxBytesError); !errors.As(err, &tooLarge) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// The API server escapes < in reviews, so a release may be six times as large there as in etcd.
+func TestAReviewOfTwoObjectsThatEtcdStoresIsRead(t *testing.T) {
+	const mostInEtcd = 3 << 19
+	object := runtime.RawExtension{Raw: []byte(`{"data":"` + strings.Repeat("<", mostInEtcd) + `"}`)}
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{Object: object, OldObject: object}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture()
+	f.handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != int64(len(body)) {
+			t.Errorf("read %d of %d bytes: %v", n, len(body), err)
+		}
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, pathAt("key", now), bytes.NewReader(body)))
 }
 
 type neverEnding byte

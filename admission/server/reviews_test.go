@@ -39,9 +39,10 @@ func TestALargeReviewWaitsForMemoryAndASmallOneDoesNot(t *testing.T) {
 			return w.Code
 		}
 		var answered sync.WaitGroup
-		for range maxLargeBytes / maxReviewBytes {
+		const large = maxLargeBytes / 3
+		for range maxLargeBytes / large {
 			answered.Go(func() {
-				if got := post(maxReviewBytes); got != http.StatusOK {
+				if got := post(large); got != http.StatusOK {
 					t.Errorf("a large review: status %d", got)
 				}
 			})
