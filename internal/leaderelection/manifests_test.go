@@ -94,7 +94,8 @@ func TestThePageHasTheTimesOfTheControllersLease(t *testing.T) {
 	for _, text := range []string{
 		fmt.Sprintf("the Lease that the controller renews every %g s.", period),
 		fmt.Sprintf("%d to %g s after it renews its Lease", catchUp, catchUp+period),
-		fmt.Sprintf("It denies the same requests for %d to %g s,", catchUp, catchUp+period),
+		fmt.Sprintf("| until %d to %g s after the next renewal |", catchUp, catchUp+period),
+		fmt.Sprintf("| for %d to %g s. While another replica", catchUp, catchUp+period),
 	} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page does not have %q", text)
