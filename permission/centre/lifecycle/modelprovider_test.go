@@ -57,7 +57,7 @@ type modelClient struct {
 	name string
 }
 
-// SameRequest compares revocations of grants with different parameters.
+// SameRequest compares revocations of grants with different parameters or kept values.
 func (c modelClient) SameRequest(context.Context, provider.Call, provider.Call) bool {
 	return c.name == perAddress
 }

@@ -69,7 +69,7 @@ func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Re
 	return provider.Result{Outcome: p.outcome, Sent: true}
 }
 
-// SameRequest compares revocations of grants with different parameters.
+// SameRequest compares revocations of grants with different parameters or kept values.
 func (p *recordingProvider) SameRequest(context.Context, provider.Call, provider.Call) bool {
 	p.compared++
 	return p.perAddress

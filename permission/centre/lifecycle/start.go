@@ -107,8 +107,10 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provid
 			return err
 		}
 		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC(),
-			revokesAlso: func(revoke, other provider.Call) bool {
-				return provider.RevokesAlso(ctx, p, client, revoke, other)
+			compare: func(revoke, other provider.Call) (c comparison) {
+				c.removes = provider.RevokesAlso(ctx, p, client, revoke, other)
+				c.included = c.removes && provider.Includes(ctx, p, client, other, revoke)
+				return c
 			}}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
 			free := slots.CountUntil(s.now.Add(maxStartAhead), min(n-len(s.steps), maxSteps-decided))
@@ -139,6 +141,10 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provid
 	return s.steps, max(wait, 0), nil
 }
 
+// comparison of a grant with another one. removes: its revocation also removes the other one (provider.RevokesAlso).
+// included: the other one includes it (provider.Includes).
+type comparison struct{ removes, included bool }
+
 // starter starts steps of a provider in one transaction.
 type starter struct {
 	e        *Engine
@@ -149,8 +155,8 @@ type starter struct {
 	now      time.Time
 	steps    []step
 	changed  []*txn
-	// revokesAlso is provider.RevokesAlso.
-	revokesAlso func(revoke, other provider.Call) bool
+	// compare compares the revocations of two grants.
+	compare func(revoke, other provider.Call) comparison
 	// atAddresses are the grants at the addresses of the steps, also the grants of the steps.
 	atAddresses []store.GrantAt
 	// changing are the applications that are being changed, whose rows are not written yet.
@@ -219,7 +225,7 @@ func (s *starter) read(ids []string) error {
 // overlap finds grants of other applications that the revocation of a grant would remove.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 	revoke := t.call(g, s.provider, provider.Revoke)
-	removes := map[string]bool{} // by what differs in the requests, because a comparison evaluates their templates
+	comparisons := map[string]comparison{} // by what differs in the requests, because a comparison evaluates their templates
 	for _, a := range s.atAddresses {
 		if a.Grant.Application == g.Application {
 			continue
@@ -234,16 +240,16 @@ func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 		other := revoke
 		other.Parameters, other.Kept = a.Grant.Parameters, a.Grant.Kept
 		difference, err := json.Marshal([]any{other.Parameters, other.Kept})
-		removed, known := removes[string(difference)]
+		compared, known := comparisons[string(difference)]
 		if err != nil || !known {
-			removed = s.revokesAlso(revoke, other)
-			removes[string(difference)] = removed
+			compared = s.compare(revoke, other)
+			comparisons[string(difference)] = compared
 		}
-		if !removed {
+		if !compared.removes {
 			continue
 		}
 		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
-		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, !elsewhere && provider.Includes(s.provider, other, revoke))
+		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, !elsewhere && compared.included)
 	}
 	return o
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -137,11 +138,12 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 	return result
 }
 
-// SameRequest reports whether two calls have the same request. A request that cannot be built is different.
+// SameRequest reports whether two calls have the same request, or the same parameters if the provider has no request for
+// them. A request that cannot be built is different.
 func (c *httpClient) SameRequest(ctx context.Context, call, other Call) bool {
 	compiled := c.calls[call.Op]
 	if compiled == nil {
-		return false
+		return maps.Equal(call.Parameters, other.Parameters)
 	}
 	var texts [2]bytes.Buffer
 	for i, call := range []Call{call, other} {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -122,20 +123,22 @@ type comparer interface {
 // RevokesAlso reports whether a revocation would also remove another grant of the provider, of any permission, at its
 // addresses. other is the revocation of that grant, with the same pod and key. A database drops the user, whatever its
 // privileges are. Another provider cannot distinguish grants with the same request.
-// Kept values are compared only if the parameters differ.
 func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke, other Call) bool {
 	if p.Type == api.ProviderMySQL {
 		return SameUser(p, revoke.Parameters, other.Parameters)
 	}
-	if maps.Equal(revoke.Parameters, other.Parameters) {
-		return true
-	}
-	// A request that is interrupted cannot be built, so it would be different. The cost limit bounds the evaluation.
-	ctx = context.WithoutCancel(ctx)
 	// A value that no response to one of the grants has given yet may be that of the other one.
 	revoke.Kept, other.Kept = withDefaults(revoke.Kept, other.Kept), withDefaults(other.Kept, revoke.Kept)
+	return sameRequest(ctx, c, revoke, other)
+}
+
+func sameRequest(ctx context.Context, c Client, call, other Call) bool {
+	if maps.Equal(call.Parameters, other.Parameters) && reflect.DeepEqual(call.Kept, other.Kept) {
+		return true
+	}
 	requests, ok := c.(comparer)
-	return ok && requests.SameRequest(ctx, revoke, other)
+	// A request that is interrupted cannot be built, so it would be different. The cost limit bounds the evaluation.
+	return ok && requests.SameRequest(context.WithoutCancel(ctx), call, other)
 }
 
 func withDefaults(kept, defaults map[string]any) map[string]any {
@@ -145,12 +148,13 @@ func withDefaults(kept, defaults map[string]any) map[string]any {
 	return all
 }
 
-// Includes reports whether a grant allows all that another one allows, which its revocation also removes. Both are given by
+// Includes reports whether a grant allows all that another one allows, if RevokesAlso is true for them. Both are given by
 // their revocations. The privileges of all grants of a database user are added.
-func Includes(p api.Provider, revoke, other Call) bool {
+func Includes(ctx context.Context, p api.Provider, c Client, revoke, other Call) bool {
 	if p.Type != api.ProviderMySQL {
-		// Unless both grants have the same kept values, RevokesAlso only assumes that they have one request.
-		return maps.Equal(revoke.Parameters, other.Parameters) || maps.EqualFunc(revoke.Kept, other.Kept, func(any, any) bool { return true })
+		// RevokesAlso assumes a value that only one of the grants has.
+		sameKeys := maps.EqualFunc(revoke.Kept, other.Kept, func(any, any) bool { return true })
+		return sameKeys || sameRequest(ctx, c, revoke, other)
 	}
 	privileges, table := privilegesOf(revoke.Parameters), tableOf(revoke.Parameters)
 	return revoke.Parameters["database"] == other.Parameters["database"] && (table == "*" || table == tableOf(other.Parameters)) &&

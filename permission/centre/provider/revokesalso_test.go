@@ -13,7 +13,7 @@ func TestAGrantOfADatabaseIncludesThatOfItsTables(t *testing.T) {
 	p := api.Provider{Type: api.ProviderMySQL}
 	all, table := map[string]string{"database": "shop", "privileges": "SELECT"}, map[string]string{"database": "shop", "table": "orders", "privileges": "SELECT"}
 	includes := func(parameters, other map[string]string) bool {
-		return Includes(p, Call{Parameters: parameters}, Call{Parameters: other})
+		return Includes(t.Context(), p, nil, Call{Parameters: parameters}, Call{Parameters: other})
 	}
 	if !includes(all, table) || includes(table, all) {
 		t.Errorf("the grant of the database includes that of the table: %t, the reverse: %t", includes(all, table), includes(table, all))
@@ -74,19 +74,21 @@ func TestARevocationByIDRemovesOnlyAGrantWithItsID(t *testing.T) {
 		removes, certainly bool
 	}{
 		"the same id":           {id("7"), id("7"), true, true},
-		"another id":            {id("7"), id("8"), false, true},
+		"another id":            {id("7"), id("8"), false, false},
 		"the other has none":    {id("7"), nil, true, false},
 		"only the other has an": {nil, id("7"), true, false},
-		"both have none":        {nil, nil, false, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			revoke := Call{Op: Revoke, Key: "key-1", IPs: []string{"10.0.0.1"}, Parameters: map[string]string{"module": "orders"}, Kept: tc.kept}
-			other := revoke
-			other.Parameters, other.Kept = map[string]string{"module": "stock"}, tc.other
-			if removes, certainly := RevokesAlso(t.Context(), p, c, revoke, other), Includes(p, other, revoke); removes != tc.removes || certainly != tc.certainly {
-				t.Errorf("removes %t, includes %t, want %t and %t", removes, certainly, tc.removes, tc.certainly)
-			}
-		})
+		for _, module := range []string{"orders", "stock"} {
+			t.Run(name+", "+module, func(t *testing.T) {
+				revoke := Call{Op: Revoke, Key: "key-1", IPs: []string{"10.0.0.1"}, Parameters: map[string]string{"module": "orders"}, Kept: tc.kept}
+				other := revoke
+				other.Parameters, other.Kept = map[string]string{"module": module}, tc.other
+				removes := RevokesAlso(t.Context(), p, c, revoke, other)
+				if certainly := removes && Includes(t.Context(), p, c, other, revoke); removes != tc.removes || certainly != tc.certainly {
+					t.Errorf("removes %t, includes %t, want %t and %t", removes, certainly, tc.removes, tc.certainly)
+				}
+			})
+		}
 	}
 }
 
@@ -105,5 +107,31 @@ func TestRequestsAreComparedAfterTheContextHasEnded(t *testing.T) {
 	other.Parameters = map[string]string{"module": "stock"}
 	if !RevokesAlso(ctx, p, c, revoke, other) {
 		t.Error("the requests are different")
+	}
+}
+
+// A provider can give one of two grants a ticket, by which only their decisions are polled.
+func TestAGrantIncludesAnotherOneIfTheirRevocationsReadNoKeptValue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revoke *api.HTTPCall
+		other  map[string]string
+	}{
+		"the same parameters":                     {&api.HTTPCall{Path: "/grants?module=${parameters.module}"}, map[string]string{"module": "orders"}},
+		"the request does not have the parameter": {&api.HTTPCall{Path: "/grants?module=${parameters.module}"}, map[string]string{"module": "orders", "level": "read"}},
+		"the provider cannot revoke":              {nil, map[string]string{"module": "orders"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p api.Provider
+			c := newClient(t, http.NotFound, func(of *api.Provider) {
+				of.CanRevoke, of.HTTP.Revoke = tc.revoke != nil, tc.revoke
+				p = *of
+			})
+			call := Call{Op: Revoke, Key: "key-1", IPs: []string{"10.0.0.1"}, Parameters: map[string]string{"module": "orders"}}
+			other := call
+			other.Parameters, other.Kept = tc.other, map[string]any{"ticket": "7"}
+			if !RevokesAlso(t.Context(), p, c, call, other) || !Includes(t.Context(), p, c, other, call) || !Includes(t.Context(), p, c, call, other) {
+				t.Error("the grants do not count as one")
+			}
+		})
 	}
 }
