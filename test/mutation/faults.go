@@ -250,7 +250,7 @@ var faults = []fault{
 		"./admission/protection/budget", "."},
 
 	{permission, "a grant overtakes the revocation for the previous pod of the address",
-		"permission/centre/lifecycle/decide.go", "case in.Revoking && !in.NodeScoped, in.RevokeSent:", "case false:",
+		"permission/centre/lifecycle/decide.go", "case in.Revoking && !in.NodeScoped && !in.MaybeGranted, in.RevokeSent:", "case false:",
 		"./permission/centre/lifecycle", "TestDecide|Decision|Step"},
 	{permission, "a revocation removes the grant of another pod with the address",
 		"permission/centre/lifecycle/decide.go", "\tcase in.UsedByOtherPod:\n", "\tcase false:\n",

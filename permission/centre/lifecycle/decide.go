@@ -72,9 +72,9 @@ func Decide(in Input) Decision {
 		return Decision{}
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
-	case in.Revoking && !in.NodeScoped, in.RevokeSent:
-		// The other revocation may remove the new grant. A node-scoped revocation that is
-		// not sent yet finds this grant and does not remove it.
+	case in.Revoking && !in.NodeScoped && !in.MaybeGranted, in.RevokeSent:
+		// The other revocation may remove the new grant. A revocation that is not sent yet finds a node-scoped grant, or
+		// one whose earlier call has no known result, and does not remove it.
 		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: indistinct + ", is being revoked for the previous pod with this address, or for another set"}
 	case in.ExclusiveCallPossible:
 		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}
@@ -97,9 +97,9 @@ func decideRevoke(in Input) Decision {
 		return callRevoke(in.State)
 	case in.CoveredByPod:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs " + indistinct + "; it is revoked with the last of these sets"}
-	case in.CalledByPod:
-		// The result of that call decides whether this grant must be revoked.
-		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of this pod"}
+	case in.UndecidedByPod:
+		// The result for that set decides whether this grant must be revoked.
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called, or has not decided yet, for another permission set of this pod"}
 	case in.UsedByOtherClusterName:
 		// A call would remove the grant of the other name. Its cluster may exist.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,

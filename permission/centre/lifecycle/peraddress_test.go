@@ -66,12 +66,21 @@ func TestASetDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *t
 
 // The decision about the other set decides whether the grant is still needed.
 func TestASetDoesNotRemoveAPendingPermissionThatTheProviderCannotDistinguish(t *testing.T) {
-	for outcome, calls := range map[provider.Outcome]int{provider.Done: 0, provider.Denied: 1} {
-		t.Run(string(outcome), func(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, second provider.Outcome
+		calls         int
+	}{
+		"pending, then granted":           {provider.Pending, provider.Done, 0},
+		"pending, then denied":            {provider.Pending, provider.Denied, 1},
+		"an unknown result, then granted": {provider.Failed, provider.Done, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
 			f := newPerAddressFixture(t)
-			f.updateProvider(func(p *api.Provider) { p.Retry.PollSeconds = 5 })
+			f.updateProvider(func(p *api.Provider) {
+				p.Retry.PollSeconds, p.Retry.MaxCalls, p.Retry.BackoffSeconds = 5, 2, 100 // the second call is after 150 s
+			})
 			web := f.request("web")
-			f.provider.outcome = provider.Pending
+			f.provider.outcome = tc.first
 			other := f.request("other")
 			if f.state(other) != api.Applying {
 				t.Fatalf("the other set is %s, want Applying", f.state(other))
@@ -80,7 +89,8 @@ func TestASetDoesNotRemoveAPendingPermissionThatTheProviderCannotDistinguish(t *
 				t.Errorf("before the decision the set is %s after calls %v, want Revoking", state, f.provider.calls)
 			}
 			f.provider.outcome, f.provider.calls = provider.Done, nil
-			f.provider.results = []provider.Result{{Outcome: outcome, Sent: true}}
+			f.provider.results = []provider.Result{{Outcome: tc.second, Sent: true}}
+			f.run()
 			f.run()
 			revocations := 0
 			for _, op := range f.provider.calls {
@@ -88,7 +98,7 @@ func TestASetDoesNotRemoveAPendingPermissionThatTheProviderCannotDistinguish(t *
 					revocations++
 				}
 			}
-			if f.state(web) != api.Revoked || revocations != calls {
+			if f.state(web) != api.Revoked || revocations != tc.calls {
 				t.Errorf("after the decision the set is %s after calls %v, want Revoked", f.state(web), f.provider.calls)
 			}
 		})

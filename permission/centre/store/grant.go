@@ -130,9 +130,9 @@ type Overlap struct {
 	// called for the revocation, or has accepted it and has not revoked yet, also for a leaked grant.
 	// UsedByOtherPod: another pod may use one.
 	Revoking, RevokeSent, UsedByOtherPod bool
-	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
-	// a call for another application of the same pod is in progress, or the provider has accepted it and decides later.
-	GrantedToPod, CalledByPod bool
+	// GrantedToPod: another application of the same pod has it granted. CalledByPod: a call for another application of the
+	// same pod is in progress. UndecidedByPod: likewise, or its result is unknown, or the provider decides later.
+	GrantedToPod, CalledByPod, UndecidedByPod bool
 	// UsedInCluster: another pod of the same cluster may use one of these grants.
 	UsedInCluster bool
 	// CoveredInCluster and CoveredByPod: a grant of UsedInCluster, or of GrantedToPod, includes this grant: it
@@ -208,7 +208,8 @@ func (o *Overlap) Add(a GrantAt, cluster, podUID string, covers bool) {
 	grantedToPod := !a.RevokeRequested && state == api.Granted && samePod
 	o.GrantedToPod = o.GrantedToPod || grantedToPod
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
-	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && (inProgress || state == api.Applying && a.Grant.Pending) && samePod
+	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
+	o.UndecidedByPod = o.UndecidedByPod || !a.RevokeRequested && (inProgress || state == api.Applying && a.Grant.MaybeGranted) && samePod
 	o.Granted = o.Granted || !a.RevokeRequested && state == api.Granted
 	if a.RevokeRequested && state == api.Leaked {
 		o.Leaks = append(o.Leaks, a.Grant.Application)
