@@ -67,7 +67,7 @@ type Retry struct {
 	PollSeconds float64 `json:"pollSeconds,omitempty"`
 	// PollTimeoutSeconds is after how long an attempt is Failed if the provider's decision is still
 	// pending, or if the provider has been down for as long; the wait for the rate limit does not
-	// count. After as long a grant whose revocation the provider has only accepted is Leaked. Default 600.
+	// count. A revocation that the provider accepted, and has not made after this time, is Leaked. Default 600.
 	PollTimeoutSeconds float64 `json:"pollTimeoutSeconds,omitempty"`
 }
 

@@ -103,7 +103,7 @@ func decideRevoke(in Input) Decision {
 	case in.UsedByOtherClusterName:
 		// A call would remove the grant of the other name. Its cluster may exist.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
-			Message: "the pod also has this permission under another name of its cluster, and only that name can revoke it: " +
+			Message: "the pod also has " + indistinct + ", under another name of its cluster, and only that name can revoke it: " +
 				"set key cluster of ConfigMap config-permission to that name, or revoke the application of the pod under that name"}
 	case in.CalledByOtherPod && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
@@ -115,12 +115,12 @@ func decideRevoke(in Input) Decision {
 	case in.UsedByOtherPod && !in.UsedInCluster:
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
-			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
+			Message: "another pod with this address has " + indistinct + ", under another cluster name; this grant is revoked after the application of that pod is revoked"}
 	case in.GrantedToPod && in.RevocationBegins:
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs a part of this grant; this grant is revoked after the grant of that set"}
 	case in.GrantedToPod:
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
-			Message: "another permission set of this pod needs the same permission for some of the addresses, or the same user of the database; " +
+			Message: "another permission set of this pod needs " + indistinct + ", for some of the addresses, or the same user of the database; " +
 				"this grant is revoked after the grant of that set"}
 	case in.UsedByOtherPod:
 		// Revoking it would remove the grant of the other pod.

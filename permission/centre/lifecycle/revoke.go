@@ -51,7 +51,7 @@ func (e *Engine) RevokeAfterDeadline(ctx context.Context, id, user string) error
 			}
 			g := before
 			g.State, g.Reason, g.Since = api.Leaked, ReasonRevocationDeadlineExceeded, t.now
-			g.Message = "the pod was deleted at its deadline before the permission was revoked; the revocation is retried"
+			g.Message = "the pod was deleted at its deadline before the permission was revoked; if the provider can revoke, the revocation is retried"
 			t.writeGrant(before, g)
 			changed = true
 		}
