@@ -86,6 +86,40 @@ func TestAnImportedStoreContinues(t *testing.T) {
 	}
 }
 
+// writerFunc is called between the parts of an export.
+type writerFunc func([]byte) (int, error)
+
+func (w writerFunc) Write(part []byte) (int, error) { return w(part) }
+
+// Otherwise the copy could have a grant without its application.
+func TestAnExportOfARunningCentreIsOneSnapshot(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		const pods = 20
+		w := newFixture(t, address)
+		w.register(nil, "web", "db")
+		requested := 0
+		request := func() {
+			requested++
+			w.request(podRequest(requested, "web"))
+		}
+		for requested < pods {
+			request()
+		}
+		var moved bytes.Buffer
+		if err := Export(t.Context(), Config{Store: address}, writerFunc(func(part []byte) (int, error) {
+			request()
+			return moved.Write(part)
+		})); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{"applications", "application_ips", "grants", "grant_ips"} {
+			if rows := strings.Count(moved.String(), `{"table":"`+table+`",`); rows != pods {
+				t.Errorf("the export has %d rows of %s, want %d", rows, table, pods)
+			}
+		}
+	})
+}
+
 func TestInvalidExportsAreNotImported(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "c.db")
 	for name, text := range map[string]string{
