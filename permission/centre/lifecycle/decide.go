@@ -110,17 +110,20 @@ func decideRevoke(in Input) Decision {
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
 	case in.CoveredInCluster && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node needs " + indistinct + "; it is revoked with the last of these pods"}
+	case in.UndecidedInCluster && in.NodeScoped:
+		// The answer may have the id that distinguishes the grant of the other pod from this one.
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider has not decided yet for another pod on the node"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
 	case in.UsedByOtherPod && !in.UsedInCluster:
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has " + indistinct + ", under another cluster name; this grant is revoked after the application of that pod is revoked"}
-	case in.GrantedToPod && in.RevocationBegins:
+	case (in.GrantedToPod || in.UnknownToPod) && in.RevocationBegins:
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs a part of this grant; this grant is revoked after the grant of that set"}
-	case in.GrantedToPod:
+	case in.GrantedToPod, in.UnknownToPod:
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
-			Message: "another permission set of this pod needs " + indistinct + ", for some of the addresses, or the same user of the database; " +
+			Message: "another permission set of this pod needs " + indistinct + ", at least for some of the addresses, or the same user of the database; " +
 				"this grant is revoked after the grant of that set"}
 	case in.UsedByOtherPod:
 		// Revoking it would remove the grant of the other pod.

@@ -68,38 +68,84 @@ func TestASetDoesNotRemoveAnotherPermissionThatTheProviderCannotDistinguish(t *t
 func TestASetDoesNotRemoveAPendingPermissionThatTheProviderCannotDistinguish(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second provider.Outcome
+		maxCalls      int
+		other, web    api.State // before the second outcome
 		calls         int
 	}{
-		"pending, then granted":           {provider.Pending, provider.Done, 0},
-		"pending, then denied":            {provider.Pending, provider.Denied, 1},
-		"an unknown result, then granted": {provider.Failed, provider.Done, 0},
+		"pending, then granted":              {provider.Pending, provider.Done, 2, api.Applying, api.Revoking, 0},
+		"pending, then denied":               {provider.Pending, provider.Denied, 2, api.Applying, api.Revoking, 1},
+		"an unknown result, then granted":    {provider.Failed, provider.Done, 2, api.Applying, api.Revoking, 0},
+		"failed, then granted after a reset": {provider.Failed, provider.Done, 1, api.Failed, api.Leaked, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newPerAddressFixture(t)
 			f.updateProvider(func(p *api.Provider) {
-				p.Retry.PollSeconds, p.Retry.MaxCalls, p.Retry.BackoffSeconds = 5, 2, 100 // the second call is after 150 s
+				p.Retry.PollSeconds, p.Retry.MaxCalls, p.Retry.BackoffSeconds = 5, tc.maxCalls, 100 // the second call is after 150 s
 			})
 			web := f.request("web")
 			f.provider.outcome = tc.first
 			other := f.request("other")
-			if f.state(other) != api.Applying {
-				t.Fatalf("the other set is %s, want Applying", f.state(other))
+			if f.state(other) != tc.other {
+				t.Fatalf("the other set is %s, want %s", f.state(other), tc.other)
 			}
-			if state := f.revoke(web); state != api.Revoking || slices.Contains(f.provider.calls, provider.Revoke) {
-				t.Errorf("before the decision the set is %s after calls %v, want Revoking", state, f.provider.calls)
+			if state := f.revoke(web); state != tc.web || slices.Contains(f.provider.calls, provider.Revoke) {
+				t.Errorf("before the decision the set is %s after calls %v, want %s", state, f.provider.calls, tc.web)
 			}
 			f.provider.outcome, f.provider.calls = provider.Done, nil
 			f.provider.results = []provider.Result{{Outcome: tc.second, Sent: true}}
-			f.run()
-			f.run()
-			revocations := 0
-			for _, op := range f.provider.calls {
-				if op == provider.Revoke {
-					revocations++
+			if tc.other == api.Failed {
+				if _, _, _, err := f.Reset(t.Context(), other, "owner"); err != nil {
+					t.Fatal(err)
 				}
 			}
-			if f.state(web) != api.Revoked || revocations != tc.calls {
+			f.run()
+			f.clock.Step(time.Hour)
+			f.run()
+			if f.state(web) != api.Revoked || f.revocations() != tc.calls {
 				t.Errorf("after the decision the set is %s after calls %v, want Revoked", f.state(web), f.provider.calls)
+			}
+			if tc.second == provider.Done && f.state(other) != api.Granted {
+				t.Errorf("the other set is %s, want Granted", f.state(other))
+			}
+		})
+	}
+}
+
+// revocations counts the calls to revoke.
+func (f *setsFixture) revocations() (n int) {
+	for _, op := range f.provider.calls {
+		if op == provider.Revoke {
+			n++
+		}
+	}
+	return n
+}
+
+// The decision gives the id of the other grant, which decides whether it is the same one.
+func TestARevocationByIDWaitsForAPendingGrantOfAnotherPodOnTheNode(t *testing.T) {
+	for id, calls := range map[json.Number]int{"7": 0, "8": 1} {
+		t.Run("7, then "+string(id), func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.NodeScoped, p.Retry.PollSeconds = true, 5 })
+			done := func(id json.Number) []provider.Result {
+				return []provider.Result{{Outcome: provider.Done, Sent: true, Kept: map[string]any{"id": id}}}
+			}
+			f.provider.results = done("7")
+			first := f.requestOnNode("a")
+			f.run()
+			f.provider.results = []provider.Result{{Outcome: provider.Pending, Sent: true}}
+			second := f.requestOnNode("b")
+			if !runNext(t, f.Engine, f.clock.Now()) || f.state(second) != api.Applying {
+				t.Fatalf("the second pod is %s, want Applying", f.state(second))
+			}
+			f.revokePod("a")
+			if !runNext(t, f.Engine, f.clock.Now()) || f.state(first) != api.Revoking || f.revocations() != 0 {
+				t.Errorf("before the decision the first pod is %s after calls %v, want Revoking", f.state(first), f.provider.calls)
+			}
+			f.provider.results = done(id)
+			f.run()
+			if f.state(first) != api.Revoked || f.state(second) != api.Granted || f.revocations() != calls {
+				t.Errorf("after the decision the first pod is %s, the second %s after calls %v, want Revoked and Granted", f.state(first), f.state(second), f.provider.calls)
 			}
 		})
 	}

@@ -132,9 +132,12 @@ type Overlap struct {
 	Revoking, RevokeSent, UsedByOtherPod bool
 	// GrantedToPod: another application of the same pod has it granted. CalledByPod: a call for another application of the
 	// same pod is in progress. UndecidedByPod: likewise, or its result is unknown, or the provider decides later.
-	GrantedToPod, CalledByPod, UndecidedByPod bool
-	// UsedInCluster: another pod of the same cluster may use one of these grants.
-	UsedInCluster bool
+	// UnknownToPod: an attempt of another application of the same pod ended, and it may have granted it. The next attempt
+	// repeats the key of the call, so the provider may not grant it again.
+	GrantedToPod, CalledByPod, UndecidedByPod, UnknownToPod bool
+	// UsedInCluster: another pod of the same cluster may use one of these grants. UndecidedInCluster: the result of its
+	// call is unknown, or the provider decides later.
+	UsedInCluster, UndecidedInCluster bool
 	// CoveredInCluster and CoveredByPod: a grant of UsedInCluster, or of GrantedToPod, includes this grant: it
 	// is for all its addresses, and allows all that this grant allows. Its revocation also removes this grant.
 	CoveredInCluster, CoveredByPod bool
@@ -203,6 +206,7 @@ func (o *Overlap) Add(a GrantAt, cluster, podUID string, covers bool) {
 	usedByOther := !a.RevokeRequested && a.Grant.MaybeGranted && !samePod
 	o.UsedByOtherPod = o.UsedByOtherPod || usedByOther
 	o.UsedInCluster = o.UsedInCluster || usedByOther && a.Cluster == cluster
+	o.UndecidedInCluster = o.UndecidedInCluster || usedByOther && a.Cluster == cluster && state == api.Applying
 	o.CoveredInCluster = o.CoveredInCluster || usedByOther && a.Cluster == cluster && covers
 	o.UsedByOtherClusterName = o.UsedByOtherClusterName || usedByOther && a.PodUID == podUID
 	grantedToPod := !a.RevokeRequested && state == api.Granted && samePod
@@ -210,6 +214,7 @@ func (o *Overlap) Add(a GrantAt, cluster, podUID string, covers bool) {
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
 	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
 	o.UndecidedByPod = o.UndecidedByPod || !a.RevokeRequested && (inProgress || state == api.Applying && a.Grant.MaybeGranted) && samePod
+	o.UnknownToPod = o.UnknownToPod || !a.RevokeRequested && samePod && a.Grant.MaybeGranted && (state == api.Failed || state == api.Requested)
 	o.Granted = o.Granted || !a.RevokeRequested && state == api.Granted
 	if a.RevokeRequested && state == api.Leaked {
 		o.Leaks = append(o.Leaks, a.Grant.Application)
