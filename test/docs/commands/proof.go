@@ -101,7 +101,7 @@ var Proofs = []Proof{
 	on(Protection, `kubectl (-n <namespace> )?(get|patch|delete|wait|describe|annotate) .*\b(pub|pdfc)\b.*`),
 	in("test/openkruise/webhook_test.go", `[]string{"doctor"}`, `kubectl breakwater doctor`),
 	in("test/openkruise/webhook_test.go", `"../../docs/protection/openkruise.md"`, `kubectl get validatingwebhookconfiguration kruise-validating-webhook-configuration .*jq .*`),
-	on(Protection, `kubectl .*(disable-cascading-deletion|generate-pub|validatingwebhookconfiguration).*|kubectl (create|delete|rollout status) deployment.*`),
+	on(Protection, `kubectl .*(disable-cascading-deletion|generate-pub|validatingwebhookconfiguration breakwater-).*|kubectl (create|delete|rollout status) deployment.*`),
 	on(Change, `kubectl (apply|annotate|auth|create|delete|describe|explain|get|label|patch|rollout|wait) .*`),
 	on(Change, `kubectl -n (altershieldoperator-system|shop|<namespace>) (annotate|create|describe|get|patch) .*`),
 	on(Change, `head -c 32 /dev/urandom >canary\.key`),
