@@ -44,7 +44,7 @@ func documentedCommands(t *testing.T, document, section string) []string {
 // the names of the example.
 func (n *namespace) runScript(t *testing.T, lines []string, names ...string) string {
 	t.Helper()
-	script := "set -euo pipefail\ntrap 'kill $(jobs -p)' EXIT\n" + strings.NewReplacer(names...).Replace(strings.Join(lines, ""))
+	script := "set -euo pipefail\ntrap 'jobs -p | xargs -r kill' EXIT\n" + strings.NewReplacer(names...).Replace(strings.Join(lines, ""))
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Env, cmd.Dir = append(os.Environ(), "KUBECONFIG="+n.Config()), t.TempDir()
 	out, err := cmd.CombinedOutput()
