@@ -15,8 +15,9 @@ type Input struct {
 	// ChangeWorkload. Known is false if there is neither.
 	Before v1alpha1.Release
 	Known  bool
-	// Recovered: the release annotations are missing, or older than the newest ChangeWorkload, and Before is the release of that ChangeWorkload: the whole object was replaced, or its rollout was undone,
-	// while the webhook was unreachable.
+	// Recovered: the release annotations are missing, or older than the newest ChangeWorkload, and Before is
+	// the release of that ChangeWorkload: the whole object was replaced, or its rollout was undone, while the
+	// webhook was unreachable.
 	Recovered bool
 	// Missed: the workload has no release annotations, and was created after the
 	// webhook was installed and the namespace opted in.

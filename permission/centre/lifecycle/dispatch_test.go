@@ -11,16 +11,23 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 )
 
+// startWithSlowRate starts a process that has granted one application. The next slot is after 100 s.
+func startWithSlowRate(t *testing.T, address string) *backlog {
+	t.Helper()
+	w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
+	w.start()
+	registerBacklog(t, w.engine.Store, 10, 10)
+	w.setRate("double", 0.01)
+	w.request(0, "web")
+	w.wait(time.Minute, map[api.State]int{api.Granted: 1})
+	return w
+}
+
 func TestAStepThatCannotBeReadDoesNotDelayOthers(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
-		w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
-		w.start()
+		w := startWithSlowRate(t, address)
 		defer func() { w.stop() }()
-		registerBacklog(t, w.engine.Store, 10, 10)
-		w.setRate("double", 0.01) // the next slot is after 100 s
-		w.request(0, "web")
-		w.wait(time.Minute, map[api.State]int{api.Granted: 1})
 		w.request(1, "web")
 		w.request(2, "web")
 		if _, err := w.engine.Store.Writer().Exec("UPDATE grants SET parameters = '{' WHERE application = (SELECT id FROM applications WHERE pod = 'web-1')"); err != nil {
@@ -38,12 +45,7 @@ func TestAStepThatCannotBeReadDoesNotDelayOthers(t *testing.T) {
 func TestAProcessThatWaitsForTheRateLimitStopsAtOnce(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
-		w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
-		w.start()
-		registerBacklog(t, w.engine.Store, 10, 10)
-		w.setRate("double", 0.01)
-		w.request(0, "web")
-		w.wait(time.Minute, map[api.State]int{api.Granted: 1})
+		w := startWithSlowRate(t, address)
 		w.request(1, "web")
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -60,13 +62,8 @@ func TestAProcessThatWaitsForTheRateLimitStopsAtOnce(t *testing.T) {
 func TestARaisedRateLimitAppliesWithinSeconds(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
-		w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
-		w.start()
+		w := startWithSlowRate(t, address)
 		defer func() { w.stop() }()
-		registerBacklog(t, w.engine.Store, 10, 10)
-		w.setRate("double", 0.01) // the next slot is after 100 s
-		w.request(0, "web")
-		w.wait(time.Minute, map[api.State]int{api.Granted: 1})
 		w.request(1, "web")
 		time.Sleep(time.Second) // of virtual time
 		w.setRate("double", 10)

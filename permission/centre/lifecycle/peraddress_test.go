@@ -159,14 +159,19 @@ func TestAStepComparesTheRequestsOfEqualPermissionsOnce(t *testing.T) {
 		f.requestOnNode(uid)
 	}
 	f.run()
+	if n := f.comparisonsOfOther(); n != 1 {
+		t.Errorf("%d comparisons, want 1", n)
+	}
+}
+
+// comparisonsOfOther counts the comparisons of requests in the first step of permission other on the node.
+func (f *setsFixture) comparisonsOfOther() int {
 	other := nodeRequest("c1", "other")
 	other.Set = "other"
 	f.requestFor(other)
 	f.provider.compared = 0
 	f.run()
-	if f.provider.compared != 1 {
-		t.Errorf("%d comparisons, want 1", f.provider.compared)
-	}
+	return f.provider.compared
 }
 
 // A template may write a string with quotation marks.
@@ -178,13 +183,8 @@ func TestAStepComparesTheRequestsOfPermissionsWhoseKeptValuesDifferInType(t *tes
 		f.requestOnNode(uid)
 		f.run()
 	}
-	other := nodeRequest("c1", "other")
-	other.Set = "other"
-	f.requestFor(other)
-	f.provider.compared = 0
-	f.run()
 	// Each grant is compared with and without its kept value, which the other grant does not have.
-	if f.provider.compared != 4 {
-		t.Errorf("%d comparisons, want 4", f.provider.compared)
+	if n := f.comparisonsOfOther(); n != 4 {
+		t.Errorf("%d comparisons, want 4", n)
 	}
 }
