@@ -79,7 +79,7 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		"the pod was not reported as authorized":           {"component", false, true, []string{"permissions under cluster name c1; this cluster does not revoke them"}},
 		"the centre does not know the new name":            {"outsider", false, false, []string{"may act for cluster c1, not for c2"}},
 		"the pod was authorized again under the new name": {"component", true, false,
-			[]string{"also has this permission under another name of its cluster", "permissions under cluster name c1; this cluster does not revoke them"}},
+			[]string{"under another name of its cluster, and only that name can revoke it", "permissions under cluster name c1; this cluster does not revoke them"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
