@@ -27,14 +27,14 @@ type verdict struct {
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	return a.verdictCommand(verdict{command: "approve", value: "pass"}, "Pass pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{command: "approve", value: "pass"}, "Pass pods of the current release by hand; overrides all other judges", "checked the dashboards")
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	return a.verdictCommand(verdict{command: "reject", value: "fail"}, "Fail pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{command: "reject", value: "fail"}, "Fail pods of the current release by hand; overrides all other judges", "5 % of requests fail")
 }
 
-func (a *app) verdictCommand(v verdict, short string) *cobra.Command {
+func (a *app) verdictCommand(v verdict, short, reason string) *cobra.Command {
 	c := &cobra.Command{
 		Use:     v.command + " KIND/NAME -m REASON",
 		Aliases: []string{v.value},
@@ -45,7 +45,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 KIND/NAME is the workload or its current release, or a batch (changepod/NAME), whose pods alone are judged.
 --order gives the verdict of the order check instead; pods keep their own verdicts.
 It needs the roles breakwater-judge and view.`,
-		Example: "  kubectl breakwater " + v.command + " deployment/web -m 'checked the dashboards'",
+		Example: "  kubectl breakwater " + v.command + " deployment/web -m '" + reason + "'",
 		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(v.message) == "" {

@@ -46,7 +46,7 @@ func TestTheCommandsOfPagesSucceed(t *testing.T) {
 	names := []string{
 		"changeworkload <name>", "changeworkload " + release.Name, "changeworkload/<name>", "changeworkload/" + release.Name,
 		"changeworkload NAME", "changeworkload " + release.Name, "changepod <name>", "changepod " + batch, "changepod NAME", "changepod " + batch,
-		"-n NAMESPACE", "", "-n NS", "", "<namespace>", w.namespace, "<ns>", w.namespace, "namespace default", "namespace " + w.namespace,
+		"-n NAMESPACE", "", "-n NS", "", "-n canary", "", "<namespace>", w.namespace, "<ns>", w.namespace, "namespace default", "namespace " + w.namespace,
 		"-n shop", "", "namespace shop", "namespace " + w.namespace, "<kind>", "deployment", "<group>", "judges", "<pod>", pods.Items[0].Name,
 		"<version>", live.Labels[v1alpha1.VersionKey], "<UID of the workload>", string(live.UID),
 		"deployment sleep", "deployment web", "deployment/sleep", "deployment/web", "pod web-0", "pod " + pods.Items[0].Name, "statefulset web", "statefulset set",

@@ -20,6 +20,7 @@ var otherBlocks = []string{
 	"Error", "TIMES", "breakwater_guard_unenforced{reason=\"FailurePolicyIgnore\"}", // output
 	"Requested", "open", "apis/", // states, folders
 	"client,", // Go
+	"while",   // a loop of the shell
 }
 
 // commandsOf returns the commands of all pages.

@@ -17,7 +17,7 @@ import (
 // namespace and the name of the ChangePod. The Broker takes the reply as an event.
 func Judge(key []byte, decide func(namespace, name string) (verdict, message string)) func(context.Context, cloudevents.Event) (*cloudevents.Event, error) {
 	return func(_ context.Context, ready cloudevents.Event) (*cloudevents.Event, error) {
-		var d map[string]any // namespace, name, uid, version, attempt, stage and judge stay
+		var d map[string]any // the fields of the wake-up stay
 		if err := ready.DataAs(&d); err != nil {
 			return nil, err
 		}

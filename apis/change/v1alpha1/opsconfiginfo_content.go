@@ -69,9 +69,9 @@ const (
 	// ConfigHistoryLimit (content: a number, 1 to 100): maximum number of saved
 	// templates per workload. Default: 10.
 	ConfigHistoryLimit ConfigType = "history-limit"
-	// ConfigShadow (no content): guards decide, count and report, but neither deny nor
-	// hold, and rollbacks are made only on request. It overrides ConfigBlocking,
-	// ConfigSelfHealing and ConfigAutomaticRollback. Default: disabled.
+	// ConfigShadow (no content): the webhooks decide about releases, count and report, but deny none; the
+	// controller holds no rollout, and rolls back only on request. Policies deny as before. It overrides
+	// ConfigBlocking, ConfigSelfHealing and ConfigAutomaticRollback. Default: disabled.
 	ConfigShadow ConfigType = "shadow"
 	// ConfigReleaseCheck (content: a duration of 100ms to 4s; empty is 2s): the server
 	// is asked before a release is admitted, with that timeout. Default: disabled.
