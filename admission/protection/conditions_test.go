@@ -113,20 +113,35 @@ func TestWhichDeletionsOfOwnersReachTheWebhook(t *testing.T) {
 	}
 	terminating := owned(true)
 	terminating["metadata"].(object)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	const deployments = kubeSystem + "deployment-controller"
 	for name, tc := range map[string]struct {
 		user string
 		old  object
 		want bool
 	}{
-		"of a Deployment":                  {alice, owned(true), true},
-		"the topmost":                      {alice, object{"metadata": object{"name": "web"}}, false},
-		"with an owner without controller": {alice, owned(false), false},
-		"terminating":                      {alice, terminating, false},
-		"by the namespace controller":      {namespaces, owned(true), false},
+		"of a Deployment":                        {alice, owned(true), true},
+		"the topmost":                            {alice, object{"metadata": object{"name": "web"}}, false},
+		"with an owner without controller":       {alice, owned(false), false},
+		"terminating":                            {alice, terminating, false},
+		"by the namespace controller":            {namespaces, owned(true), false},
+		"with pods":                              {deployments, replicaSet(nil), true},
+		"whose pods do not exist yet":            {alice, replicaSet(func(_, _, st object) { st["replicas"] = 0 }), true},
+		"scaled to 0, with pods":                 {alice, replicaSet(func(_, s, _ object) { s["replicas"] = 0 }), true},
+		"scaled to 0":                            {alice, replicaSet(func(_, s, st object) { s["replicas"], st["replicas"] = 0, 0 }), false},
+		"scaled to 0, by the Deployment":         {deployments, replicaSet(func(_, s, st object) { s["replicas"], st["replicas"] = 0, 0 }), false},
+		"without a number of replicas or status": {alice, replicaSet(func(_, s, st object) { delete(s, "replicas"); delete(st, "replicas") }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			match(t, budget.OwnerWebhook, object{"request": request("DELETE", "replicasets", "", tc.user), "object": nil, "oldObject": tc.old}, tc.want)
 		})
+	}
+}
+
+// Only ReplicaSets are exempt while they have no pods: other kinds have other fields.
+func TestADeletionOfAnotherOwnerScaledToZeroReachesTheWebhook(t *testing.T) {
+	for _, resource := range []string{"clonesets", "daemonsets", "deployments", "jobs", "replicationcontrollers", "revisions", "statefulsets"} {
+		old := replicaSet(func(_, s, st object) { s["replicas"], st["replicas"] = 0, 0 })
+		match(t, budget.OwnerWebhook, object{"request": request("DELETE", resource, "", alice), "object": nil, "oldObject": old}, true)
 	}
 }
 

@@ -44,6 +44,7 @@ func TestNumbers(t *testing.T) {
 		{"the rest of a scale-down passes", maxUnavailable("0"), PodCounts{Total: 5, Available: 8, Charged: 2, Excess: 5}, Numbers{5, 5, 8, 3}},
 		{"a scale-down to 0 with a percentage", maxUnavailable("25%"), PodCounts{Available: 10, Excess: 10}, Numbers{0, 0, 10, 10}},
 		{"a scale-down and one more", maxUnavailable("1"), PodCounts{Total: 5, Available: 10, Excess: 5}, Numbers{5, 4, 10, 6}},
+		{"a scale-down beside a broken application does not pass", maxUnavailable("1"), PodCounts{Total: 15, Available: 10, Excess: 5}, Numbers{15, 14, 10, 0}},
 		{"a scale-down of a broken application", maxUnavailable("1"), PodCounts{Total: 5, Available: 4}, Numbers{5, 4, 4, 0}},
 
 		{"minAvailable", minAvailable("8"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},

@@ -48,7 +48,10 @@ func Decide(annotation string, sources []map[string]string, strategyMaxUnavailab
 		}
 	}
 	if strategyMaxUnavailable != nil && !isZero(*strategyMaxUnavailable) {
-		return &Limits{MaxUnavailable: strategyMaxUnavailable}, nil
+		// Kubernetes accepts "005%", and the CRD of budgets does not.
+		limit := *strategyMaxUnavailable
+		limit.StrVal = strings.TrimLeft(limit.StrVal, "0")
+		return &Limits{MaxUnavailable: &limit}, nil
 	}
 	return &cluster, nil
 }

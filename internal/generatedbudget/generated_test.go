@@ -33,6 +33,8 @@ func TestGeneratedLimits(t *testing.T) {
 		{name: "the strategy goes before the cluster", workload: on, strategy: "2", cluster: least("80%"), want: most("2")},
 		{name: "the strategy lets none be down, the cluster says", workload: on, strategy: "0", cluster: most("1"), want: most("1")},
 		{name: "a strategy of per cents", workload: on, strategy: "30%", want: most("30%")},
+		{name: "a strategy of per cents with leading zeros", workload: on, strategy: "005%", want: most("5%")},
+		{name: "a strategy of 100 per cent with leading zeros", workload: on, strategy: "0100%", want: most("100%")},
 		{name: "a number", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "3"}, strategy: "2", want: most("3")},
 		{name: "zero is a number", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "0"}, want: most("0")},
 		{name: "a per cent", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "80%"}, want: least("80%")},

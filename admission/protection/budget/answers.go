@@ -107,19 +107,23 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 	return status
 }
 
-// unsynced denies a request until the controller has computed the budget.
+// unsynced denies a request until the controller has computed the budget. A controller that runs does so at once, so
+// this denial has a Retry-After.
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not synced with its generation %d yet, so requests about its pods are denied: try again. "+
 		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
-	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+	answer := tryAgain(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+	answer.Response.Result.Details.RetryAfterSeconds = 1
+	return answer
 }
 
 // stale denies a request, because pods may have been lost since the numbers of the budget
 // were computed. Another replica may know better: this one may not receive the renewals of the Lease.
+// It has no Retry-After, as denial: the outage of a controller may last.
 func stale(b *v1alpha1.PodUnavailableBudget, reason string) admission.Answer {
 	message := fmt.Sprintf("the numbers of PodUnavailableBudget %s may be old (%s), so requests about its pods are denied: try again. "+
 		"Ways out: check Deployment protection-controller; or set spec.shadow of the budget to true, which only reports", b.Name, reason)
-	return retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
+	return tryAgain(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
 		metav1.StatusCause{Type: admission.CauseUndecided, Message: reason})
 }
 
@@ -130,14 +134,14 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		name = b.Name
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
-	return retryLater(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
+	return tryAgain(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
-func retryLater(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
+func tryAgain(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{
-			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: causes,
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", Causes: causes,
 		},
 	})
 }

@@ -127,6 +127,9 @@ func TestABudgetThatNobodyComputesDeniesWhatItAllowed(t *testing.T) {
 	if a.Response.Allowed || a.Decision != DecisionStale || a.Response.Result.Code != 429 {
 		t.Errorf("got %s: %+v, want %s with code 429", a.Decision, a.Response.Result, DecisionStale)
 	}
+	if a.Response.Result.Details.RetryAfterSeconds != 0 {
+		t.Error("Retry-After blocks a worker of client-go")
+	}
 	if charged := fx.budget(t, "web").Status.DeletedPods; len(charged) > 0 {
 		t.Errorf("charged %v", charged)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,11 @@ func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequ
 		return admission.Deny(DecisionInvalid, invalid(b, problems))
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
+	if ref := b.Spec.TargetRef; ref != nil {
+		if first, _ := utf8.DecodeRuneInString(ref.Kind); !unicode.IsUpper(first) {
+			answer = answer.Warn(fmt.Sprintf("the budget may cover no pod: spec.targetRef.kind %q does not begin with a capital letter, as Deployment does", ref.Kind))
+		}
+	}
 	if changev1alpha1.ExcludedNamespace(req.Namespace) {
 		return answer.Warn("the budget has no effect: budgets do not apply in namespace " + req.Namespace + ", because the cluster needs its pods to recover")
 	}

@@ -105,3 +105,16 @@ func TestOfKnativeServingOnlyAServiceCanBeTheTarget(t *testing.T) {
 		}
 	}
 }
+
+// The kind is compared exactly, and a budget that covers no pod becomes Guarding, too.
+func TestAKindThatDoesNotBeginWithACapitalLetterIsWarnedAbout(t *testing.T) {
+	for kind, want := range map[string]int{"Deployment": 0, "deployment": 1, "deployments": 1} {
+		kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+		a := ObjectHandler{kube.CoreV1().Namespaces()}.Admit(t.Context(), creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: kind, Name: "web"}
+		}))
+		if !a.Response.Allowed || len(a.Response.Warnings) != want {
+			t.Errorf("%s: %+v", kind, a.Response)
+		}
+	}
+}

@@ -64,8 +64,10 @@ type PodUnavailableBudgetSpec struct {
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:default={DELETE,EVICT,UPDATE,RESIZE,RESTART}
 	ProtectOperations []PodOperation `json:"protectOperations,omitempty"`
-	// ProtectNotReady also protects pods that are not available. By default operations on
-	// them cost nothing, so that broken pods can be replaced.
+	// ProtectNotReady also protects pods that are not available: while unavailableAllowed is 0,
+	// they cannot be deleted either. If they do not recover by themselves, it stays 0 until a person
+	// raises the limit or unsets this field. By default operations on them cost nothing, so that
+	// broken pods can be replaced.
 	// +optional
 	ProtectNotReady bool `json:"protectNotReady,omitempty"`
 	// Shadow enables shadow mode: requests are decided and reported, but never

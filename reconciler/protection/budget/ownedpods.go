@@ -36,7 +36,8 @@ func topmostWithReplicas(chain []owner) owner {
 // add adds a pod with these owners.
 func (a *ownedPods) add(chain []owner, exists bool) {
 	controller := chain[0]
-	// The ReplicaSets of a Deployment want more pods than the Deployment during a surge.
+	// The ReplicaSets of a Deployment want more pods than the Deployment during a surge. Those of a Rollout
+	// (Argo Rollouts) all count: the pods of one may get no requests, so they cannot replace those of another.
 	if len(chain) > 1 && chain[1].GroupKind == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && chain[1].wanted != nil {
 		controller = chain[1]
 	}

@@ -30,6 +30,7 @@ var (
 	podKind      = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	gameKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 	groupSetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GroupSet"}
+	rolloutKind  = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
 	cloneSetKind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 	jobKind      = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "BroadcastJob"}
 )
@@ -65,7 +66,7 @@ func (w *fixture) withOwners(t *testing.T, objects []*unstructured.Unstructured,
 			"spec": map[string]any{"replicas": found.wanted}, "status": map[string]any{"replicas": found.observed},
 		}}, nil
 	})
-	w.owners.client, w.owners.mapper = client, newMapper(nodes, podKind, gameKind, groupSetKind, jobKind, cloneSetKind)
+	w.owners.client, w.owners.mapper = client, newMapper(nodes, podKind, gameKind, groupSetKind, jobKind, rolloutKind, cloneSetKind)
 }
 
 func newOwner(kind schema.GroupVersionKind, name string, above []metav1.OwnerReference, fields map[string]any) *unstructured.Unstructured {
@@ -113,6 +114,19 @@ func groups() (cached []runtime.Object, live []*unstructured.Unstructured) {
 	return cached, live
 }
 
+// blueGreen has the active and the preview ReplicaSet of a Rollout, with two pods each.
+func blueGreen() []runtime.Object {
+	var all []runtime.Object
+	for i, name := range []string{"active", "preview"} {
+		all = append(all, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: ownedBy(rolloutKind, "web")},
+			Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}})
+		for j := range 2 {
+			all = append(all, newPod(2*i+j, controlledBy("ReplicaSet", name), nil))
+		}
+	}
+	return all
+}
+
 func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 	game := newOwner(gameKind, "web", nil, map[string]any{"spec": map[string]any{"instances": int64(3)}})
 	ofGame := ownedBy(gameKind, "web")
@@ -151,6 +165,9 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
 		{name: "a surge below an owner with replicas", scales: map[string]scale{"web": {1, 1}},
 			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
+		{name: "a Rollout with a preview", scales: map[string]scale{"web": {2, 4}},
+			objects: blueGreen(), live: []*unstructured.Unstructured{newOwner(rolloutKind, "web", nil, nil)}, total: 4, allowed: 1},
+		{name: "a Rollout with a preview, which may not be read", forbidden: []string{"rollouts"}, objects: blueGreen(), total: 4, allowed: 1},
 		{name: "a BroadcastJob whose parallelism was lowered below its pods", objects: podsOf(3, ownedBy(jobKind, "web")), live: []*unstructured.Unstructured{job}, total: 3, allowed: 1},
 		{name: "static pods of a Node that may not be read", objects: podsOf(3, ownedBy(nodes, "node-1")), forbidden: []string{"nodes"}, total: 3, allowed: 1},
 		{name: "static pods beside those of a Deployment", objects: append(application(3, 3, 3), podsOf(4, ownedBy(nodes, "node-1"))[3]),

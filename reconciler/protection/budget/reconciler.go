@@ -126,9 +126,7 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition, late lateKinds) (*v1alpha1.PodUnavailableBudget, computed) {
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
-		next := unsynced(b, v1alpha1.ReasonInvalidSelector, err)
-		next.Status.ObservedGeneration = b.Generation
-		return next, computed{}
+		return unsynced(b, v1alpha1.ReasonInvalidSelector, err), computed{}
 	}
 	observed, again, err := r.gather(ctx, b, scope, late)
 	if err != nil {

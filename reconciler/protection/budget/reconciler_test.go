@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -371,14 +372,21 @@ func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
 	}
 }
 
+// The budget was changed, so the numbers in its status are those of the former limit.
 func TestNothingIsAllowedWhileOwnersAreUnknown(t *testing.T) {
 	objects := application(3, 3, 3)
-	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+		b.Generation, b.Status.ObservedGeneration, b.Status.UnavailableAllowed = 2, 1, 1
+	}), objects[2:]...)
 	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewInternalError(errors.New("etcd"))
 	})
 	s := w.reconcile(t)
 	if s.UnavailableAllowed != 0 || s.GetCondition(v1alpha1.BudgetSynced).Status != corev1.ConditionFalse {
 		t.Errorf("got %+v", s)
+	}
+	deletion := budget.Request{Operation: v1alpha1.OperationDelete, Generation: 2, Pods: []budget.Pod{{Name: "pod-0", UID: "uid-pod-0", BecomesUnavailable: true}}}
+	if _, d := budget.Decide(w.live(t), []budget.Request{deletion}); d[0].Admitted || d[0].Unsynced || !strings.Contains(d[0].UnknownReplicas, "etcd") {
+		t.Errorf("decided %+v", d[0])
 	}
 }

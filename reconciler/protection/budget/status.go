@@ -39,6 +39,7 @@ func synced(b *v1alpha1.PodUnavailableBudget, d budget.Derivation) apis.Conditio
 func unsynced(b *v1alpha1.PodUnavailableBudget, reason string, err error) *v1alpha1.PodUnavailableBudget {
 	next := b.DeepCopy()
 	next.Status.UnavailableAllowed = 0
+	next.Status.ObservedGeneration = b.Generation // otherwise the denials would name another cause
 	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionFalse, Reason: reason, Message: err.Error()})
 	return next
 }

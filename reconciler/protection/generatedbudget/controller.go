@@ -81,19 +81,6 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 			impl.EnqueueKey(keyOf(k, o.GetNamespace(), ref.Name))
 		}
 	})
-	// The budget of a Knative Service replaces those of its Revisions: the shorter both exist, the
-	// better, because Kubernetes evicts no pod that two PodDisruptionBudgets select.
-	replaced := cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-		o, ok := wiring.Object[metav1.Object](obj)
-		if !ok {
-			return
-		}
-		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-			if k, _ := kindOf(ref.APIVersion, ref.Kind); k.id == knativeService.id {
-				r.workloads.enqueueOfKnativeService(o.GetNamespace(), ref.Name, impl.EnqueueKey)
-			}
-		}
-	}}
 	within := controller.HandleAll(func(obj any) {
 		if o, ok := wiring.Object[metav1.Object](obj); ok {
 			_ = r.workloads.enqueueAll(o.GetName(), impl.EnqueueKey) // cache listers return no error
@@ -103,7 +90,5 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 	must.Watch(statefulsetinformer.Get(ctx).Informer(), of(statefulSet))
 	must.Watch(budgetinformer.Get(ctx).Informer(), owner)
 	must.Watch(pdbinformer.Get(ctx).Informer(), owner)
-	must.Watch(budgetinformer.Get(ctx).Informer(), replaced)
-	must.Watch(pdbinformer.Get(ctx).Informer(), replaced)
 	must.Watch(namespaceinformer.Get(ctx).Informer(), within)
 }

@@ -84,8 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	} else if err != nil {
 		return fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	if w.knativeService != "" {
-		return r.deleteReplaced(ctx, w, ns)
+	if w.ofRevision {
+		return nil // its Knative Service has the generated budgets
 	}
 	return errors.Join(
 		r.reconcileBudget(ctx, w, ns, generatedbudget.PUBAnnotation, r.pub(w)),

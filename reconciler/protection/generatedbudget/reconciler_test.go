@@ -21,14 +21,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
-	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
-	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 )
 
 // ofRevision makes a Deployment that of a Revision of the Knative Service web.
@@ -51,15 +49,9 @@ func service(own, template map[string]string) *workload {
 	return knativeService.read(knativeService.versions[0], u)
 }
 
-// servicePUB returns the budget of the Knative Service.
-func servicePUB() *v1alpha1.PodUnavailableBudget {
-	return &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "knativeservice-web", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "web", UID: "uid-web", Controller: ptr.To(true)}}}}
-}
-
 // writes reconciles the workload web of a kind. It returns the writes (apply, replace or delete, the
-// resource, the limit or the merge patch), the number of Events, and whether the workload is reconciled again.
-func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...any) (done []string, events int, again bool) {
+// resource, the limit or the merge patch), and the number of Events.
+func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...any) (done []string, events int) {
 	t.Helper()
 	index := map[string]cache.Indexer{}
 	for _, kind := range []string{"ns", "d", "s", "pub", "pdb"} {
@@ -126,12 +118,10 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
 		t.Fatal(err)
 	}
-	err := r.Reconcile(t.Context(), keyOf(of, "ns", "web").String())
-	again, after := controller.IsRequeueKey(err)
-	if err != nil && !again || again && after != kindwatch.DiscoveryInterval {
+	if err := r.Reconcile(t.Context(), keyOf(of, "ns", "web").String()); err != nil {
 		t.Fatal(err)
 	}
-	return done, len(recorder.Events), again
+	return done, len(recorder.Events)
 }
 
 func limit(s spec) string {
@@ -194,12 +184,12 @@ func TestGeneratedBudgets(t *testing.T) {
 			exists: []any{pub("uid-web", 2)}, events: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			done, events, again := writes(t, deployment, nil, tc.annotations, tc.namespace, tc.exists...)
+			done, events := writes(t, deployment, nil, tc.annotations, tc.namespace, tc.exists...)
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}
-			if events != tc.events || again {
-				t.Errorf("%d Events, want %d; reconciled again: %t", events, tc.events, again)
+			if events != tc.events {
+				t.Errorf("%d Events, want %d", events, tc.events)
 			}
 		})
 	}
@@ -237,7 +227,7 @@ func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			present, other := pub("uid-web", 2), pdb.DeepCopy()
 			tc.edit(&present.Spec, &other.Spec)
-			done, _, _ := writes(t, deployment, nil, annotations, nil, present, other)
+			done, _ := writes(t, deployment, nil, annotations, nil, present, other)
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}
@@ -245,43 +235,10 @@ func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T)
 	}
 }
 
-func TestTheBudgetOfARevisionIsDeletedAfterThatOfItsServiceExists(t *testing.T) {
-	on, off := map[string]string{generatedbudget.PUBAnnotation: "true"}, map[string]string{generatedbudget.PUBAnnotation: "false"}
-	few := map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"}
-	deleted := []string{"delete podunavailablebudgets deployment-web"}
-	taken := servicePUB()
-	taken.OwnerReferences = nil
-	for _, tc := range []struct {
-		name                   string
-		annotations, namespace map[string]string
-		exists                 []any
-		want                   []string
-		again                  bool
-	}{
-		{name: "by its annotation, no budget", annotations: on, exists: []any{service(nil, on)}},
-		{name: "by the namespace, no budget", namespace: on, exists: []any{service(nil, nil)}},
-		{name: "the Service is not cached", namespace: on, exists: []any{pub("uid-web", 2)}, again: true},
-		{name: "the Service has no budget yet", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil)}, again: true},
-		{name: "the Service has a budget", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil), servicePUB()}, want: deleted},
-		{name: "another object has the name of the budget", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil), taken}, again: true},
-		{name: "the Service has no budget yet, by its template", annotations: on, exists: []any{pub("uid-web", 2), service(nil, on)}, again: true},
-		{name: "the Service has a budget, by its template", annotations: on, exists: []any{pub("uid-web", 2), service(nil, on), servicePUB()}, want: deleted},
-		{name: "the limit of the namespace is invalid", namespace: few, exists: []any{pub("uid-web", 2), service(nil, nil)}, again: true},
-		{name: "the limit of the Service is invalid", exists: []any{pub("uid-web", 2), service(few, nil)}, again: true},
-		{name: "the limit is invalid, the Service has a budget", namespace: few, exists: []any{pub("uid-web", 2), service(nil, nil), servicePUB()}, want: deleted},
-		{name: "the Service wants none", namespace: on, exists: []any{pub("uid-web", 2), service(off, nil)}, want: deleted},
-		{name: "nobody wants one", exists: []any{pub("uid-web", 2), service(nil, nil)}, want: deleted},
-		{name: "a budget of another owner", namespace: on, exists: []any{pub("", 2), service(nil, nil), servicePUB()}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			done, _, again := writes(t, deployment, ofRevision, tc.annotations, tc.namespace, tc.exists...)
-			if diff := cmp.Diff(tc.want, done); diff != "" {
-				t.Error(diff)
-			}
-			if again != tc.again {
-				t.Errorf("reconciled again: %t", again)
-			}
-		})
+func TestTheDeploymentOfARevisionHasNoGeneratedBudget(t *testing.T) {
+	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
+	if done, events := writes(t, deployment, ofRevision, on, on, service(nil, on)); len(done) > 0 || events > 0 {
+		t.Errorf("%v, %d Events", done, events)
 	}
 }
 
@@ -309,33 +266,10 @@ func TestAnnotationsOfTheTemplateCountForAKnativeService(t *testing.T) {
 		{name: "the limit of the Service", own: annotations{p + "-maxUnavailable": "3"}, template: annotations{p: "true", p + "-minAvailable": "1"}, want: limits("max 3")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			done, _, _ := writes(t, knativeService, nil, nil, tc.namespace, service(tc.own, tc.template))
+			done, _ := writes(t, knativeService, nil, nil, tc.namespace, service(tc.own, tc.template))
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestTheDeploymentsOfAKnativeServiceAreFound(t *testing.T) {
-	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	for name, change := range map[string]func(*appsv1.Deployment){
-		"web-00001-deployment": ofRevision,
-		"plain":                func(*appsv1.Deployment) {},
-		"other-00001-deployment": func(d *appsv1.Deployment) {
-			ofRevision(d)
-			d.Labels["serving.knative.dev/service"] = "other"
-		},
-	} {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
-		change(d)
-		if err := index.Add(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var found []string
-	workloads{deployments: appslisters.NewDeploymentLister(index)}.enqueueOfKnativeService("ns", "web", func(key types.NamespacedName) { found = append(found, key.String()) })
-	if diff := cmp.Diff([]string{"ns/Deployment/web-00001-deployment"}, found); diff != "" {
-		t.Error(diff)
 	}
 }

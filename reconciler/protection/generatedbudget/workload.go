@@ -26,9 +26,8 @@ type workload struct {
 	strategyMaxUnavailable *intstr.IntOrString
 	// template has the annotations of its template, if they apply to the workload.
 	template map[string]string
-	// knativeService is the name of the Knative Service, if the workload is the Deployment of one
-	// of its Revisions. The Service has the generated budgets.
-	knativeService string
+	// ofRevision reports whether the workload is the Deployment of a Revision of a Knative Service.
+	ofRevision bool
 }
 
 // budgetName returns the name of the workload's generated budgets. It contains the kind,
@@ -59,7 +58,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
-		found.knativeService, _, _ = apiworkload.KnativeServiceOf(d)
+		_, _, found.ofRevision = apiworkload.KnativeServiceOf(d)
 		return found, nil
 	case statefulSet.id:
 		s, err := w.statefulSets.StatefulSets(namespace).Get(name)
@@ -96,16 +95,6 @@ func (w workloads) enqueueAll(namespace string, enqueue func(types.NamespacedNam
 	}
 	w.custom.enqueueAll(namespace, enqueue)
 	return nil
-}
-
-// enqueueOfKnativeService enqueues the Deployments of the Revisions of a Knative Service.
-func (w workloads) enqueueOfKnativeService(namespace, name string, enqueue func(types.NamespacedName)) {
-	deployments, _ := w.deployments.Deployments(namespace).List(labels.Everything()) // cache listers return no error
-	for _, d := range deployments {
-		if service, _, ok := apiworkload.KnativeServiceOf(d); ok && service == name {
-			enqueue(keyOf(deployment, d.Namespace, d.Name))
-		}
-	}
 }
 
 // keyOf returns the queue key of a workload.

@@ -133,6 +133,5 @@ func hasUnusedLabel(n *corev1.Namespace, budgets bool) bool {
 }
 
 func hasLabel(n *corev1.Namespace) bool {
-	_, ok := n.Labels[v1alpha1.HasBudgetLabel]
-	return ok && (n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue)
+	return n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue
 }

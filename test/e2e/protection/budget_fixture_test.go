@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -166,7 +167,7 @@ type stormResult struct {
 	// lastDenial is the last denial.
 	lastDenial error
 	notFound   int
-	// unanswered are the pods for which the webhook did not respond.
+	// unanswered are the pods for which the webhook did not respond, or did not decide.
 	unanswered []string
 }
 
@@ -181,7 +182,7 @@ func (s *stormResult) count(name string, err error) {
 		s.lastDenial = err
 	case apierrs.IsNotFound(err):
 		s.notFound++
-	case apierrs.IsInternalError(err): // no response of the webhook
+	case apierrs.IsInternalError(err), apierrs.HasStatusCause(err, admission.CauseUndecided): // no response or no decision of the webhook
 		s.unanswered = append(s.unanswered, name)
 	default:
 		s.others = append(s.others, err)

@@ -123,7 +123,6 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 
 	checkSelectorOfAKnativeService(t)
 	checkGeneratedBudgetsOfAKnativeService(t)
-	checkReplacedBudgetsOfAKnativeService(t)
 }
 
 // checkSelectorOfAKnativeService checks that a budget with a selector does not block the deletion of

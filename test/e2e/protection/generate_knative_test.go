@@ -2,10 +2,7 @@
 
 package protection
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // checkGeneratedBudgetsOfAKnativeService checks that a Knative Service has generated budgets, and that
 // the namespace generates none for the Deployments of its Revisions.
@@ -40,27 +37,4 @@ func checkGeneratedBudgetsOfAKnativeService(t *testing.T) {
 	n.awaitLimitOf(t, "pdb", "knativeservice-web", "")
 	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
 	n.awaitLimitOf(t, "pub", "knativeservice-web", "")
-}
-
-// checkReplacedBudgetsOfAKnativeService checks that the budget of a Revision, which an earlier version
-// generated, is deleted when its Service has a budget, and that the annotations of the template count.
-func checkReplacedBudgetsOfAKnativeService(t *testing.T) {
-	t.Helper()
-	n := newNamespace(t)
-	n.run(t, "annotate", "namespace", n.name, "policy.kruise.io/generate-pdb=true", "policy.kruise.io/generate-pdb-maxUnavailable=few") // invalid
-	n.newRevision(t, n.newKnativeService(t), "web-00001", 2)
-	uid := n.run(t, "get", "deployment", "web-00001-deployment", "-o", "jsonpath={.metadata.uid}")
-	n.apply(t, fmt.Sprintf(`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: deployment-web-00001-deployment,
- labels: {app.kubernetes.io/managed-by: breakwater}, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web-00001-deployment, uid: %s, controller: true}]},
- spec: {maxUnavailable: 25%%, selector: {matchLabels: {serving.knative.dev/revision: web-00001}}}}`, uid))
-
-	template := func(annotations string) {
-		t.Helper()
-		n.run(t, "patch", "services.serving.knative.dev", "web", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"annotations":`+annotations+`}}}}`)
-	}
-	template(`{"policy.kruise.io/generate-pdb-minAvailable":"1"}`)
-	n.awaitLimitOf(t, "pdb", "knativeservice-web", "1")
-	n.awaitLimitOf(t, "pdb", "deployment-web-00001-deployment", "")
-	template(`{"policy.kruise.io/generate-pdb":"false"}`)
-	n.awaitLimitOf(t, "pdb", "knativeservice-web", "")
 }
