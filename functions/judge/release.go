@@ -45,6 +45,8 @@ type release struct {
 	// exist at the same time.
 	newPods, oldPods []string
 	newSince         newSince
+	// noReferenceBefore is true if no earlier pod had the names of the new ones.
+	noReferenceBefore bool
 	// start is when the first batch of the release was created.
 	start time.Time
 	// firstRecord is the record of the first batch, nil if it has none.
@@ -117,6 +119,11 @@ func updatesInPlace(ref v1alpha1.WorkloadRef) bool {
 	return !slices.ContainsFunc(workload.BuiltIn(), func(k workload.Kind) bool { return k.Is(ref.APIVersion, ref.Kind) })
 }
 
+// keepsNames reports whether new pods of a workload that owns its pods itself may have the names of earlier ones.
+func keepsNames(ref v1alpha1.WorkloadRef) bool {
+	return workload.StatefulSet.Is(ref.APIVersion, ref.Kind) || updatesInPlace(ref)
+}
+
 // succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
 // release ends the probation. The names of old pods that the workload owned itself are not
 // used. The record may lack many of them. In a workload that keeps names, such as a StatefulSet,
@@ -170,8 +177,10 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		releaseOf = releaseOfRevision
 	}
 	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, owners, parent.Release(), releaseOf); len(out.newPods) > 0 {
+		out.noReferenceBefore = true
 		return nil
 	}
+	out.noReferenceBefore = !keepsNames(parent.Spec.WorkloadRef)
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
 		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
 	})
@@ -366,7 +375,7 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.T
 		}
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
-	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start)}
+	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start), NoReferenceBefore: r.noReferenceBefore}
 	if names.Pod != defaultLabels().Pod {
 		t.PodLabel = names.Pod
 	}

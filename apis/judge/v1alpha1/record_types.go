@@ -114,6 +114,10 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=500
 	NewSince map[string]metav1.Time `json:"newSince,omitempty"`
+	// NoReferenceBefore is true if the new pods are not compared with the time before the change where no old
+	// pods are known: no earlier pod had their names, so these are their own minutes until they were Ready.
+	// +optional
+	NoReferenceBefore bool `json:"noReferenceBefore,omitempty"`
 	// StartTime is the start of the compared time: the creation of the first batch of the release
 	// or, if the release is slow, the end of the analysis minus analysisDuration; --at of judge
 	// replay.
