@@ -115,7 +115,8 @@ type Target struct {
 	// +kubebuilder:validation:MaxProperties=500
 	NewSince map[string]metav1.Time `json:"newSince,omitempty"`
 	// NoReferenceBefore is true if the new pods are not compared with the time before the change where no old
-	// pods are known: no earlier pod had their names, so these are their own minutes until they were Ready.
+	// pods are known: no earlier pod had their names, so it would be their own start; or one of a version that failed
+	// may have had them.
 	// +optional
 	NoReferenceBefore bool `json:"noReferenceBefore,omitempty"`
 	// StartTime is the start of the compared time: the creation of the first batch of the release
