@@ -417,7 +417,7 @@ func patternsOf(matcher string) []string {
 }
 
 // target returns the matchers of the pods of a release. The start time is that of an earlier
-// look, if there is one, unless it is later than the batch: earlier versions of Breakwater could store such a time.
+// look, if there is one.
 func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
@@ -429,7 +429,7 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.T
 	if names.Pod != defaultLabels().Pod {
 		t.PodLabel = names.Pod
 	}
-	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() && !record.Target.StartTime.After(batch.CreationTimestamp.Add(lookStep)) {
+	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
 	}
 	return t
