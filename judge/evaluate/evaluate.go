@@ -25,8 +25,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	}
 	r := v1alpha1.Record{
 		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
-		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate,
-		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
+		MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate, LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
 		r.Looks = previous.Looks + 1

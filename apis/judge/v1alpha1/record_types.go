@@ -19,9 +19,6 @@ type Record struct {
 	Message string `json:"message,omitempty"`
 	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
-	// InsufficientDataPolicy decides if the final verdict is none.
-	// +optional
-	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// Target says which pods were compared.
 	Target Target `json:"target"`
 	// Looks is the number of looks so far.
