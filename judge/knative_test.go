@@ -220,9 +220,6 @@ func TestARevisionWithoutTrafficOrReferenceHasNoVerdict(t *testing.T) {
 				if r.Verdict != tc.want || r.Reason != tc.reason {
 					t.Errorf("verdict %s, reason %s (%s), want %s, %s", r.Verdict, r.Reason, r.Message, tc.want, tc.reason)
 				}
-				if r.Verdict == v1alpha1.VerdictNone && r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
-					t.Errorf("insufficientDataPolicy %q, want Hold", r.InsufficientDataPolicy)
-				}
 			})
 		}
 	}

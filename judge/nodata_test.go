@@ -127,9 +127,6 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 			if r.Verdict != c.want || r.Reason != c.reason || !r.Final {
 				t.Errorf("verdict %s, reason %s, final %t (%s), want %s, %s", r.Verdict, r.Reason, r.Final, r.Message, c.want, c.reason)
 			}
-			if r.Verdict == v1alpha1.VerdictNone && r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
-				t.Errorf("insufficientDataPolicy %q, want Hold", r.InsufficientDataPolicy)
-			}
 		})
 	}
 }
@@ -175,8 +172,8 @@ func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, StartTime: metav1.NewTime(ready)})
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInsufficientData || r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
-			t.Errorf("%s: verdict %s, reason %s (%s), want none, InsufficientData and Hold", one.New, r.Verdict, r.Reason, r.Message)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInsufficientData {
+			t.Errorf("%s: verdict %s, reason %s (%s), want none and InsufficientData", one.New, r.Verdict, r.Reason, r.Message)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func LookDuringProbation(ctx context.Context, reader Reader, l ProbationLook, no
 	in.Now, in.End = now, now
 	in.Probation = &evaluate.Probation{Start: l.Target.StartTime.Time, Success: l.Success, Look: look}
 	r := evaluate.Evaluate(in, nil)
-	r.Target, r.Looks, r.EndTime, r.InsufficientDataPolicy = l.Target, look, metav1.NewTime(l.End), ""
+	r.Target, r.Looks, r.EndTime = l.Target, look, metav1.NewTime(l.End)
 	r.SuccessTime, r.ComparedSince = &metav1.Time{Time: l.Success}, &metav1.Time{Time: from}
 	r.Final = r.Verdict == v1alpha1.VerdictFail || !now.Before(l.End)
 	return r

@@ -109,7 +109,7 @@ func TestAConfigurationThatIsRestoredIsUsedAgain(t *testing.T) {
 // The judge knows the usual labels of pods, and no others.
 func TestTheTargetNamesTheLabelOfPodsUnlessItIsTheDefault(t *testing.T) {
 	for label, want := range map[string]string{"pod": "", "k8s_pod_name": "k8s_pod_name", "podname": "podname"} {
-		target := release{namespace: "shop", newPods: []string{"new-1"}}.target(&v1alpha1.ChangePod{}, Labels{Namespace: "namespace", Pod: label})
+		target := release{namespace: "shop", patterns: patterns{newPods: []string{"new-1"}}}.target(&v1alpha1.ChangePod{}, Labels{Namespace: "namespace", Pod: label})
 		if target.PodLabel != want || target.New != `namespace="shop",`+label+`=~"new-1"` {
 			t.Errorf("pod-label %s: %+v, want podLabel %q", label, target, want)
 		}

@@ -40,15 +40,24 @@ const (
 // of its new and old pods.
 type release struct {
 	namespace string
-	// newPods are regular expressions that match the names of pods of the new version,
-	// oldPods those that match pods of other versions. If oldPods is empty, no old pods
-	// exist at the same time.
-	newPods, oldPods []string
-	newSince         newSince
+	patterns
+	newSince newSince
+	// noReferenceBefore is true if no earlier pod had the names of the new ones, or maybe one of a version that failed.
+	noReferenceBefore bool
 	// start is when the first batch of the release was created.
 	start time.Time
 	// firstRecord is the record of the first batch, nil if it has none.
 	firstRecord *judgev1alpha1.Record
+}
+
+// patterns are regular expressions that match the names of pods.
+type patterns struct {
+	// newPods match the pods of the new version, and oldPods those of other versions. If oldPods is empty, no
+	// old pods exist at the same time.
+	newPods, oldPods []string
+	// failedPods match the pods of versions that failed. These are no old pods: a new version with the same fault
+	// is no worse.
+	failedPods []string
 }
 
 // releaseCache caches releases by the UID of their ChangeWorkload.
@@ -90,20 +99,22 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 		return release{}, err
 	}
 	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time, firstRecord: first.Status.MetricRecord}
-	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
-		latest, claimed := "", batch.Spec.PodInfos
-		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
-			if latest, err = f.latestRevision(ctx, parent); err != nil {
-				return nil, nil, err
+	if err := f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
+		claimed, failed := batch.Spec.PodInfos, failedVersions(batch)
+		var revisions []*appsv1.ControllerRevision
+		if len(failed) > 0 || !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
+			var err error
+			if revisions, err = f.revisionsOf(ctx, parent); err != nil {
+				return patterns{}, err
 			}
 		}
-		newPods, oldPods = podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latest)
+		found := podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latestOf(revisions), ofVersions(revisions, failed))
 		var admitted metav1.Time
 		if updatesInPlace(parent.Spec.WorkloadRef) {
 			admitted = parent.CreationTimestamp
 		}
-		out.newSince = newSinceOf(pods, newPods, admitted)
-		return newPods, oldPods, nil
+		out.newSince = newSinceOf(pods, found.newPods, admitted)
+		return found, nil
 	}); err != nil {
 		return release{}, err
 	}
@@ -117,6 +128,11 @@ func updatesInPlace(ref v1alpha1.WorkloadRef) bool {
 	return !slices.ContainsFunc(workload.BuiltIn(), func(k workload.Kind) bool { return k.Is(ref.APIVersion, ref.Kind) })
 }
 
+// keepsNames reports whether new pods of a workload that owns its pods itself may have the names of earlier ones.
+func keepsNames(ref v1alpha1.WorkloadRef) bool {
+	return workload.StatefulSet.Is(ref.APIVersion, ref.Kind) || updatesInPlace(ref)
+}
+
 // succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
 // release ends the probation. The names of old pods that the workload owned itself are not
 // used. The record may lack many of them. In a workload that keeps names, such as a StatefulSet,
@@ -127,13 +143,14 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 		return release{}, err
 	}
 	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time}
-	err = f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
+	err = f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
+		var newPods []string
 		for i := range pods {
 			if v1alpha1.OwnedBy(&pods[i], parent.Spec.WorkloadRef.UID) {
 				newPods = append(newPods, regexp.QuoteMeta(pods[i].Name))
 			}
 		}
-		return sortAndLimit(newPods), nil, nil
+		return patterns{newPods: sortAndLimit(newPods)}, nil
 	})
 	return out, err
 }
@@ -155,7 +172,7 @@ func (f *function) firstOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 // pods of a ReplicaSet have its name as prefix, also if there are none now: the Revisions of a
 // Knative Service scale to zero. Pods that the workload owns itself are found by their names; those
 // of a StatefulSet have the same names in each version.
-func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, out *release, owned func([]corev1.Pod) (newPods, oldPods []string, err error)) error {
+func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, out *release, owned func([]corev1.Pod) (patterns, error)) error {
 	// Resource version 0: the cache of the API server suffices.
 	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -169,34 +186,66 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if isKnativeService(parent.Spec.WorkloadRef) {
 		releaseOf = releaseOfRevision
 	}
-	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, owners, parent.Release(), releaseOf); len(out.newPods) > 0 {
+	failed := failedVersions(batch)
+	if out.patterns = podsOfReplicaSets(sets.Items, owners, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
+		out.noReferenceBefore = true
 		return nil
 	}
+	out.noReferenceBefore = !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
 		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
 	})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	out.newPods, out.oldPods, err = owned(pods.Items)
+	out.patterns, err = owned(pods.Items)
 	return err
 }
 
-// latestRevision returns the name of the ControllerRevision with the current template of a workload,
-// which has the highest number; empty if there is none. Saved templates have no controller.
-func (f *function) latestRevision(ctx context.Context, parent *v1alpha1.ChangeWorkload) (string, error) {
-	revisions, err := f.Kube.AppsV1().ControllerRevisions(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return "", fmt.Errorf("list ControllerRevisions: %w", err)
+// failedVersions returns the versions that had failed when the batch was created.
+func failedVersions(batch *v1alpha1.ChangePod) []string {
+	if asked := batch.JudgeOf(v1alpha1.JudgeMetrics); asked != nil {
+		return asked.FailedVersions
 	}
+	return nil
+}
+
+// revisionsOf returns the ControllerRevisions of a workload. Saved templates have no controller.
+func (f *function) revisionsOf(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]*appsv1.ControllerRevision, error) {
+	all, err := f.Kube.AppsV1().ControllerRevisions(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list ControllerRevisions: %w", err)
+	}
+	var out []*appsv1.ControllerRevision
+	for i := range all.Items {
+		if owner := metav1.GetControllerOfNoCopy(&all.Items[i]); owner != nil && owner.UID == parent.Spec.WorkloadRef.UID {
+			out = append(out, &all.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// latestOf returns the name of the ControllerRevision with the current template of its workload, which has the highest
+// number; empty if there is none.
+func latestOf(revisions []*appsv1.ControllerRevision) string {
 	latest := &appsv1.ControllerRevision{}
-	for i := range revisions.Items {
-		r := &revisions.Items[i]
-		if owner := metav1.GetControllerOfNoCopy(r); owner != nil && owner.UID == parent.Spec.WorkloadRef.UID && r.Revision > latest.Revision {
+	for _, r := range revisions {
+		if r.Revision > latest.Revision {
 			latest = r
 		}
 	}
-	return latest.Name, nil
+	return latest.Name
+}
+
+// ofVersions returns the names of the ControllerRevisions with one of the versions. The attempt in the annotations
+// of a ControllerRevision is the first one with its template.
+func ofVersions(revisions []*appsv1.ControllerRevision, versions []string) (names []string) {
+	for _, r := range revisions {
+		if release, known := v1alpha1.ReleaseOf(r.Annotations); known && slices.Contains(versions, release.Version) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 // ownersOfReplicaSets returns the UIDs of the objects that own the ReplicaSets of a workload: it
@@ -234,10 +283,10 @@ func releaseOfRevision(set *appsv1.ReplicaSet, _ []*appsv1.ReplicaSet) (v1alpha1
 	return v1alpha1.ReleaseOf(set.Annotations)
 }
 
-// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets with one of the owners.
-// Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
-func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release,
-	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool)) (newPods, oldPods []string) {
+// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets with one of the owners; failed are the versions that
+// failed. Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
+func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release, failed []string,
+	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool)) (out patterns) {
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -253,16 +302,22 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 			continue
 		}
 		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
-		if r, known := releaseOf(&sets[i], ofOwner[owner.UID]); known && r == of {
-			newPods = append(newPods, pattern)
-		} else {
-			oldPods = append(oldPods, pattern)
+		switch r, known := releaseOf(&sets[i], ofOwner[owner.UID]); {
+		case known && r == of:
+			out.newPods = append(out.newPods, pattern)
+		case known && slices.Contains(failed, r.Version):
+			out.failedPods = append(out.failedPods, pattern)
+		default:
+			out.oldPods = append(out.oldPods, pattern)
 		}
 	}
-	if slices.ContainsFunc(newPods, func(p string) bool { return slices.Contains(oldPods, p) }) {
-		return nil, nil // the names of the pods do not show the version
+	// Names that were cut do not show the version.
+	if slices.ContainsFunc(out.newPods, func(p string) bool { return slices.Contains(out.oldPods, p) || slices.Contains(out.failedPods, p) }) {
+		return patterns{}
 	}
-	return sortAndLimit(firstPatterns(newPods)), sortAndLimit(firstPatterns(oldPods))
+	out.oldPods = slices.DeleteFunc(out.oldPods, func(p string) bool { return slices.Contains(out.failedPods, p) })
+	out.newPods, out.oldPods = sortAndLimit(firstPatterns(out.newPods)), sortAndLimit(firstPatterns(out.oldPods))
+	return out
 }
 
 // maxGeneratedPrefix is the length to which the API server cuts the prefix of a generated name.
@@ -275,8 +330,9 @@ func podPrefix(set string) string {
 }
 
 // podsOfWorkload returns the patterns of the pods that a workload owns itself. Pods with the
-// revision of a claimed pod are new. If no claimed pod exists, those with the latest revision are.
-func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary, latest string) (newPods, oldPods []string) {
+// revision of a claimed pod are new. If no claimed pod exists, those with the latest revision are; failed are the
+// revisions of versions that failed.
+func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary, latest string, failed []string) (out patterns) {
 	newHashes := map[string]bool{}
 	for i := range pods {
 		if isClaimed(&pods[i], claimed) {
@@ -290,19 +346,22 @@ func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSu
 		return newHashes[p.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
 	for _, c := range claimed {
-		newPods = append(newPods, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
+		out.newPods = append(out.newPods, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
 	}
 	for i := range pods {
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
-		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(newPods, name):
+		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(out.newPods, name):
 		case isNew(&pods[i]):
-			newPods = append(newPods, name)
+			out.newPods = append(out.newPods, name)
+		case slices.ContainsFunc(failed, func(revision string) bool { return workload.PodOfRevision(&pods[i], revision) }):
+			out.failedPods = append(out.failedPods, name)
 		default:
-			oldPods = append(oldPods, name)
+			out.oldPods = append(out.oldPods, name)
 		}
 	}
-	return sortAndLimit(newPods), sortAndLimit(oldPods)
+	out.newPods, out.oldPods = sortAndLimit(out.newPods), sortAndLimit(out.oldPods)
+	return out
 }
 
 // isClaimed reports whether a pod is one of the claimed pods of a batch. A later pod with the same
@@ -338,7 +397,7 @@ func (r release) withEarlierOldPods(record *judgev1alpha1.Record) release {
 	if slices.ContainsFunc(earlier, func(p string) bool { return slices.Contains(r.newPods, p) }) {
 		return r
 	}
-	earlier = slices.DeleteFunc(earlier, func(p string) bool { return slices.Contains(r.oldPods, p) })
+	earlier = slices.DeleteFunc(earlier, func(p string) bool { return slices.Contains(r.oldPods, p) || slices.Contains(r.failedPods, p) })
 	r.oldPods = sortAndLimit(firstPatterns(slices.Concat(r.oldPods, earlier)))
 	return r
 }
@@ -358,7 +417,7 @@ func patternsOf(matcher string) []string {
 }
 
 // target returns the matchers of the pods of a release. The start time is that of an earlier
-// look, if there is one, unless it is later than the batch: earlier versions of Breakwater could store such a time.
+// look, if there is one.
 func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
@@ -366,11 +425,11 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.T
 		}
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
-	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start)}
+	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start), NoReferenceBefore: r.noReferenceBefore}
 	if names.Pod != defaultLabels().Pod {
 		t.PodLabel = names.Pod
 	}
-	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() && !record.Target.StartTime.After(batch.CreationTimestamp.Add(lookStep)) {
+	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
 	}
 	return t

@@ -392,3 +392,27 @@ func TestOfManyOldPodsThoseThatRunAreTheReference(t *testing.T) {
 		t.Errorf("%d names of old pods: %s", strings.Count(old, "|")+1, old)
 	}
 }
+
+// Without old pods, the time before the change is that of earlier pods of the same names. Others have none.
+func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
+	owned := func(kind string) *fixture {
+		return newOwnedFixture(t, kind, map[string]string{"ds-a": "new", "ds-b": "old"}, "ds-a")
+	}
+	for name, tc := range map[string]struct {
+		f    *fixture
+		want bool
+	}{
+		"a Deployment":        {newFixture(t, (&traffic{}).source, newBatch(1)), true},
+		"a Knative Service":   {newKnativeFixture(t, revision{"web-00001", ft.Version, "1", "web", "Revision"}), true},
+		"no Revision is left": {newKnativeFixture(t), true},
+		"a DaemonSet":         {owned("DaemonSet"), true},
+		"a StatefulSet":       {owned("StatefulSet"), false},
+		"an added kind":       {newStatefulSetFixture(t, ofStatefulSet("web-2", "new", -time.Minute)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.f.compared(t).NoReferenceBefore; got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

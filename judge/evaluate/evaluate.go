@@ -25,8 +25,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	}
 	r := v1alpha1.Record{
 		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
-		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate,
-		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
+		MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate, LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
 		r.Looks = previous.Looks + 1
@@ -89,6 +88,9 @@ func thresholdOf(in Input) float64 {
 // evidenceOf compares one metric of new and old pods.
 func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	e := v1alpha1.Evidence{Verdict: v1alpha1.VerdictNone}
+	if d.ofNewPodsBefore(in.Target) {
+		d.Old, d.Day = Pair{}, Pair{}
+	}
 	compared := comparedData(in, d)
 	var o outcome
 	switch {
@@ -157,14 +159,15 @@ func compareMetric(in Input, d Data) outcome {
 // comparedData returns d without the samples after the time of the look. If there are no series of
 // old pods, and the name of a new pod has samples from long enough before the change, the new samples
 // are compared with the earlier samples of the same names: of the same pods, or of earlier pods with
-// these names.
+// these names. Long after the start of the release, during probation, the pods themselves are always a reference.
 func comparedData(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
 	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
 	at := seconds(in.Target.StartTime.Time)
+	namesBefore := !in.Target.NoReferenceBefore || in.Probation != nil
 	for _, span := range samples.Spans(d.New.All) {
-		if len(d.Old.All) == 0 && span.First < at-ReferenceDuration.Seconds()/2 {
+		if namesBefore && len(d.Old.All) == 0 && span.First < at-ReferenceDuration.Seconds()/2 {
 			d.Old, d.ReferenceBefore = d.New, true
 		}
 	}

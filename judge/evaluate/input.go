@@ -69,6 +69,12 @@ func (d Data) sides() (compared, reference string) {
 	return "of new pods", "of old pods"
 }
 
+// ofNewPodsBefore reports whether the reference is what the new pods did before the change, although this is none. What
+// the callers of the service count is another one: it can fail a release, and never passes it.
+func (d Data) ofNewPodsBefore(t v1alpha1.Target) bool {
+	return t.NoReferenceBefore && t.Old == "" && d.ReferenceBefore && d.Signal != catalog.Callers
+}
+
 // lastOld returns the last cell of the reference.
 func (d Data) lastOld(f frame) int {
 	if d.ReferenceBefore {

@@ -57,6 +57,13 @@ type Judge struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=259200
 	ProbationSeconds int32 `json:"probationSeconds,omitempty"`
+	// FailedVersions are the versions of the workload that had failed, or that Breakwater had rolled back, when the
+	// batch was created; at most 50, the latest first. Judge `metrics` does not compare with their pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=63
+	FailedVersions []string `json:"failedVersions,omitempty"`
 }
 
 // JudgeVerdict is the verdict of a judge other than the server.

@@ -19,9 +19,6 @@ type Record struct {
 	Message string `json:"message,omitempty"`
 	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
-	// InsufficientDataPolicy decides if the final verdict is none.
-	// +optional
-	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// Target says which pods were compared.
 	Target Target `json:"target"`
 	// Looks is the number of looks so far.
@@ -114,6 +111,11 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=500
 	NewSince map[string]metav1.Time `json:"newSince,omitempty"`
+	// NoReferenceBefore is true if the new pods are not compared with the time before the change where no old
+	// pods are known: no earlier pod had their names, so it would be their own start; or one of a version that failed
+	// may have had them.
+	// +optional
+	NoReferenceBefore bool `json:"noReferenceBefore,omitempty"`
 	// StartTime is the start of the compared time: the creation of the first batch of the release
 	// or, if the release is slow, the end of the analysis minus analysisDuration; --at of judge
 	// replay.

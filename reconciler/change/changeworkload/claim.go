@@ -23,7 +23,13 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Wo
 	if err != nil {
 		return err
 	}
-	judges := judgesOf(in, check)
+	var failed []string
+	if check != nil {
+		if failed, err = r.failedVersionsOf(w, in.ChangeWorkload.Spec.Reversion); err != nil {
+			return err
+		}
+	}
+	judges := judgesOf(in, check, failed)
 	at := positions(in, batches)
 	confirm := sync.OnceValue(func() error { return r.confirmExists(ctx, in.ChangeWorkload) })
 	for i, pods := range batches {

@@ -19,8 +19,8 @@ const defaultAnalysisDuration = 5 * time.Minute
 
 // judgesOf returns the judges of a new batch, or nil if the server alone judges it. Each
 // configured judge must answer; if the setting judges names some, only these must. If it
-// names only judges that are not configured, each configured judge must answer.
-func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
+// names only judges that are not configured, each configured judge must answer. failed are the failed versions.
+func judgesOf(in Input, check *judgev1alpha1.MetricCheck, failed []string) []v1alpha1.Judge {
 	named := in.Settings.Judges
 	optional := func(name string) bool { return len(named) > 0 && !slices.Contains(named, name) }
 	var out []v1alpha1.Judge
@@ -31,7 +31,7 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 		j := v1alpha1.Judge{
 			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((duration + v1alpha1.AnalysisGrace) / time.Second),
 			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.InsufficientDataPolicy, judgev1alpha1.InsufficientDataHold)),
-			Check:     check.Namespace + "/" + check.Name,
+			Check:     check.Namespace + "/" + check.Name, FailedVersions: failed,
 		}
 		if check.Spec.Probation != nil {
 			j.ProbationSeconds = int32(check.Spec.Probation.Duration / time.Second)

@@ -28,6 +28,7 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		server   bool
 		named    []string
 		rollback bool
+		failed   []string
 		want     []v1alpha1.Judge
 	}{
 		"nothing is configured":          {},
@@ -41,7 +42,10 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		"the server named, but missing":  {check: check(), named: []string{"server"}, want: []v1alpha1.Judge{metrics}},
 		"another judge":                  {named: []string{"canary"}, want: []v1alpha1.Judge{{Name: "canary"}}},
 		"a rollback is not compared":     {check: check(), rollback: true},
-		"a rollback beside the server":   {check: check(), server: true, rollback: true},
+		"not with a failed version": {check: check(), failed: []string{"v2"}, want: []v1alpha1.Judge{{
+			Name: "metrics", TimeoutSeconds: 420, NoVerdict: v1alpha1.NoVerdictHold, Check: "shop/checkout", FailedVersions: []string{"v2"},
+		}}},
+		"a rollback beside the server": {check: check(), server: true, rollback: true},
 		"another duration and another policy": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
 			s.AnalysisDuration, s.InsufficientDataPolicy = metav1.Duration{Duration: time.Minute}, judgev1alpha1.InsufficientDataFail
 		}), want: []v1alpha1.Judge{{Name: "metrics", TimeoutSeconds: 180, NoVerdict: v1alpha1.NoVerdictFail, Check: "shop/checkout"}}},
@@ -52,7 +56,7 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()
 			s.Judges = tc.named
-			got := judgesOf(Input{Settings: s, ServerConfigured: tc.server, Workload: Workload{IsRollback: tc.rollback}}, tc.check)
+			got := judgesOf(Input{Settings: s, ServerConfigured: tc.server, Workload: Workload{IsRollback: tc.rollback}}, tc.check, tc.failed)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -95,11 +94,10 @@ func (r *Reconciler) readGoodRevision(ctx context.Context, w *workload.Workload,
 	if w.Kind.Revisions != workload.KnativeRevisions {
 		return "", nil
 	}
-	all, err := r.lister.ChangeWorkloads(w.Namespace).List(labels.Everything())
+	own, err := r.releasesOf(w)
 	if err != nil {
-		return "", fmt.Errorf("list ChangeWorkloads: %w", err)
+		return "", err
 	}
-	own := slices.DeleteFunc(all, func(o *v1alpha1.ChangeWorkload) bool { return o.Spec.WorkloadRef.UID != w.UID })
 	saved, err := savedtemplate.List(ctx, r.kube, w)
 	if err != nil {
 		return "", err
