@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Removes Breakwater, all parts, from the cluster of KUBECONFIG, and what it wrote to other objects:
+# Removes Breakwater, all parts or one, from the cluster of KUBECONFIG, and what it wrote to other objects:
 # webhooks and policies, processes, finalizers, labels and annotations, saved templates, CRDs with
 # all objects, RBAC, namespace and Leases. Needs kubectl and jq. It can be repeated.
 #
@@ -7,6 +7,8 @@
 #   uninstall.sh --yes              remove it
 #   uninstall.sh --yes --resume     also resume rollouts that are held; without it, holds and suspensions are an error.
 #                                   Held workloads of kinds of config-workloads are an error in any case
+#   uninstall.sh --part NAME ...    only part change (with judge and notify), protection or permission. The namespace stays, so
+#                                   this is for a part beside others
 #
 # The order matters: webhooks deny requests when their processes are missing, and controllers
 # write finalizers and labels again while they run.
@@ -18,14 +20,29 @@ saved=app.ops.cloud.alipay.com/history-of generated=app.kubernetes.io/managed-by
 app=altershield.defense.antgroup.com
 releases=changeworkloads.app.ops.cloud.alipay.com
 workloads=deployments.apps,statefulsets.apps,daemonsets.apps
-yes=false resume=false
-for argument in "$@"; do
-  case $argument in
+yes=false resume=false part=
+while (($#)); do
+  case $1 in
     --yes) yes=true ;;
     --resume) resume=true ;;
-    *) echo "invalid argument $argument: use --yes, --resume or none" >&2; exit 2 ;;
+    --part) part=${2:-none}; shift ;;
+    *) echo "invalid argument $1: use --yes, --resume, --part or none" >&2; exit 2 ;;
   esac
+  shift || true
 done
+component=app.kubernetes.io/component
+of_protection=protection,protection-controller,protection-webhook,cascading-deletion
+of_permission=permission,permission-controller,permission-webhook,permission-centre,init-action-server
+case $part in
+  '') ;;
+  protection) ours+=",$component in ($of_protection)" ;;
+  permission) ours+=",$component in ($of_permission)" ;;
+  # Also what has no component, and what needs part change.
+  change) ours+=",$component notin ($of_protection,$of_permission,monitoring)" ;;
+  *) echo "invalid part $part: use change, protection or permission" >&2; exit 2 ;;
+esac
+# Reports whether a part is removed.
+of() { [[ -z $part || $part == "$1" ]]; }
 
 command -v jq >/dev/null || { echo "jq is missing: install it" >&2; exit 1; }
 say() { echo "==> $*"; }
@@ -83,11 +100,11 @@ end_of_hold='
   | select(is_held or $patch) | [.kind, .metadata.namespace, .metadata.name, ($patch // empty | tojson)] | join("\t")'
 # Lists "kind namespace name patch" of the workloads of built-in kinds that Breakwater holds. A hold that
 # stopped nothing, or that a person ended, has no patch.
-held() { kubectl get "$workloads" -A -o 'jsonpath={.items[*]}' | jq -r --arg app "$app" "$end_of_hold"; }
+held() { ! of change || kubectl get "$workloads" -A -o 'jsonpath={.items[*]}' | jq -r --arg app "$app" "$end_of_hold"; }
 # Lists "kind namespace name" of the held workloads of other kinds, which ConfigMap config-workloads names or named. The
 # script cannot resume them: the record of a hold does not name the field that stops the rollout.
 held_of_other_kinds() {
-  ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*].spec.workloadRef}' | jq -r '
+  ! of change || ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*].spec.workloadRef}' | jq -r '
     select("\(.apiVersion) \(.kind)" | IN("apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "serving.knative.dev/v1 Service") | not) |
     "\(.kind).\(.apiVersion | split("/")[0])"' | sort -u | while read -r kind; do
     # maybe adds warnings to the objects.
@@ -101,8 +118,8 @@ with_finalizer() {
     'select(.finalizers // [] | index($finalizer)) | [$resource, .namespace, .name, (.finalizers - [$finalizer] | tojson)] | join("\t")'
 }
 finalized() {
-  with_finalizer pods stke.io/podpermission-protection
-  ! has "$releases" || with_finalizer "$releases" app.ops.cloud.alipay.com/order
+  ! of permission || with_finalizer pods stke.io/podpermission-protection
+  ! of change || ! has "$releases" || with_finalizer "$releases" app.ops.cloud.alipay.com/order
 }
 # Lists, by namespace, "names namespace" of the objects of a resource that have one of the labels, or annotations, that a
 # patch removes. Those of the list $4, in JSON, are left out.
@@ -128,25 +145,42 @@ unmark() {
 }
 # Lists the orders that are open at the AlterShield server: id, release and page.
 open_orders() {
-  ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*]}' | jq -rs 'map(select(.status.order | .openedTime and (.closing.answeredTime | not)) |
+  ! of change || ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*]}' | jq -rs 'map(select(.status.order | .openedTime and (.closing.answeredTime | not)) |
     "  order \(.status.order.id) of \(.metadata.namespace)/\(.metadata.name) \(.status.order.url // "")") |
     select(length > 0) | "\(length) orders stay open at the AlterShield server, because nothing closes them any more:", .[]'
 }
-suspended() { maybe get "$releases" -A --no-headers -o custom-columns=:.metadata.namespace,:.metadata.name,:.status.status | awk '$3 == "Suspend" {print "  " $1 "/" $2}'; }
+suspended() { ! of change || maybe get "$releases" -A --no-headers -o custom-columns=:.metadata.namespace,:.metadata.name,:.status.status | awk '$3 == "Suspend" {print "  " $1 "/" $2}'; }
 guards=validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings
 cluster=$guards,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations
 # The CRD of budgets may be that of OpenKruise, which has no field spec.shadow.
 crds() {
   kubectl get crds -o jsonpath="{range .items[*]}{.metadata.name}{'\t'}{.spec.group}{'\t'}{.spec.versions[*].schema.openAPIV3Schema.properties.spec.properties.shadow.type}{'\n'}{end}" |
-    awk -F '\t' '$2 == "app.ops.cloud.alipay.com" || $2 == "judge.breakwater.dev" || ($2 == "policy.kruise.io" && $3 != "") {print $1}'
+    awk -F '\t' -v part="$part" '
+      part ~ /^(change)?$/ && ($2 == "app.ops.cloud.alipay.com" || $2 == "judge.breakwater.dev") {print $1}
+      part ~ /^(protection)?$/ && $2 == "policy.kruise.io" && $3 != "" {print $1}'
+}
+# The kinds of the objects in the namespace. Not every cluster has those of Knative.
+in_namespace="configmaps,secrets,services,serviceaccounts,persistentvolumeclaims,poddisruptionbudgets.policy,networkpolicies.networking.k8s.io
+  brokers.eventing.knative.dev eventtypes.eventing.knative.dev eventpolicies.eventing.knative.dev rabbitmqbrokerconfigs.eventing.knative.dev"
+# Lists the objects of the part in the namespace; without a part, the namespace.
+local_objects() {
+  local kinds
+  [[ -n $part ]] || { maybe get namespace "$ns" -o name --ignore-not-found; return; }
+  for kinds in $in_namespace; do maybe get "$kinds" -n "$ns" -l "$ours" -o name; done
 }
 
 if ! $yes; then
   echo "On $(kubectl config current-context), --yes would remove:"
   maybe get "$cluster" -l "$ours" -o name
   crds | sed 's/$/, with all its objects/'
-  echo "namespace $ns, with everything in it: settings, secrets, and the database of the permission centre"
-  echo "the finalizer of $(finalized | grep -c ^pods) pods, whose permissions stay granted at their providers"
+  if [[ -z $part ]]; then
+    echo "namespace $ns, with everything in it: settings, secrets, and the database of the permission centre"
+  else
+    echo "in namespace $ns, which stays, processes and:"
+    local_objects
+  fi
+  ! of permission || echo "the finalizer of $(finalized | grep -c ^pods) pods, whose permissions stay granted at their providers"
+  of change || exit 0
   open_orders
   echo "Held rollouts (--resume resumes them):"
   held | awk -F '\t' '{print "  " $1 " " $2 "/" $3}'
@@ -179,10 +213,10 @@ list_left() {
   local names='jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}'
   maybe get "$cluster" -l "$ours" -o name
   maybe get rolebindings,roles -A -l "$ours" -o "$names"
-  maybe get controllerrevisions.apps -A -l "$saved" -o "$names"
-  maybe get poddisruptionbudgets.policy -A -l "$generated" -o "$names"
+  ! of change || maybe get controllerrevisions.apps -A -l "$saved" -o "$names"
+  ! of protection || maybe get poddisruptionbudgets.policy -A -l "$generated" -o "$names"
   crds
-  maybe get namespace "$ns" -o name --ignore-not-found
+  local_objects
   finalized
   sed '/^$/d' <<<"$kept"
 }
@@ -226,18 +260,22 @@ say "labels and annotations"
 # on the template of a Knative Service stay: without them Serving would create a Revision.
 version=admission-webhook-altershield.antgroup.com/version
 annotations=("$version" admission-webhook-altershield.antgroup.com/attempt "$app/bypass" "$app/hold" "$app/rollback" "$app/rollback-request" "$app/replay-request")
-for resource in ${workloads//,/ }; do
+! of change || for resource in ${workloads//,/ }; do
   unmark "$resource" annotations "${annotations[@]}"
   unmark "$resource" labels "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspend"
 done
 still_held='[]'
-for resource in replicasets.apps controllerrevisions.apps; do unmark "$resource" annotations "${annotations[@]}"; done
-unmark pods labels "$app/operate-finished"
-unmark namespaces labels policy.breakwater.dev/guarded
-remove controllerrevisions.apps -A -l "$saved" || true
-remove poddisruptionbudgets.policy -A -l "$generated" || true
+if of change; then
+  for resource in replicasets.apps controllerrevisions.apps; do unmark "$resource" annotations "${annotations[@]}"; done
+  unmark pods labels "$app/operate-finished"
+  remove controllerrevisions.apps -A -l "$saved" || true
+fi
+if of protection; then
+  unmark namespaces labels policy.breakwater.dev/guarded
+  remove poddisruptionbudgets.policy -A -l "$generated" || true
+fi
 
-say "objects, CRDs, RBAC and namespace"
+say "objects, CRDs, RBAC and ${part:+objects of the }namespace"
 # What these leave is listed below.
 for crd in $(crds); do
   # If another write of its status comes between, the API server goes on with the deletion only when the CRD changes.
@@ -251,12 +289,16 @@ remove rolebindings,roles -A -l "$ours" || true
 for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do
   remove "$kind" -l "$ours" || true
 done
-remove namespace "$ns" || true
+if [[ -z $part ]]; then
+  remove namespace "$ns" || true
+else
+  for kinds in $in_namespace; do remove "$kinds" -n "$ns" -l "$ours" || true; done
+fi
 
 left=$(list_left)
 if [[ -n $left ]]; then
   not_removed "$left"
   exit 1
 fi
-echo "Breakwater is removed. Labels and annotations that are not about releases were kept, for example the opt-in label of namespaces."
-echo "Pods that Breakwater injected keep their init container: restart their workloads."
+echo "${part:+Part $part of }Breakwater is removed. Labels and annotations that are not about releases were kept, for example the opt-in label of namespaces."
+! of permission || echo "Pods that Breakwater injected keep their init container: restart their workloads."

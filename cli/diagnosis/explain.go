@@ -1,37 +1,15 @@
 package diagnosis
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"knative.dev/pkg/apis"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
-
-// Input is the input of the diagnosis of a workload or a release.
-type Input struct {
-	// Kind, Namespace and Name are those of the workload; Kind is as in an argument.
-	Kind, Namespace, Name string
-	// OptedIn: the namespace is opted in.
-	OptedIn bool
-	// Labels and Annotations are those of the workload.
-	Labels, Annotations map[string]string
-	// Missed is the version of the workload's pod template if the webhook has not seen it: the annotations
-	// are those of the template before. Else it is empty.
-	Missed string
-	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
-	Releases []v1alpha1.ChangeWorkload
-	Batches  []v1alpha1.ChangePod
-	// Saved are the saved templates of the workload, latest attempt first. They are needed only if LastSucceeded is nil.
-	Saved []savedtemplate.Saved
-}
 
 // WayOut is a way out of a state: what it does, and the command.
 type WayOut struct {
@@ -50,54 +28,6 @@ type Explanation struct {
 
 // maxListed is the maximum number of pods or batches in an explanation.
 const maxListed = 5
-
-// CurrentRelease returns the release of the workload's pod template; zero if the workload has none. A template
-// that the webhook has not seen becomes the next attempt.
-func (f Input) CurrentRelease() v1alpha1.Release {
-	annotated, _ := v1alpha1.ReleaseOf(f.Annotations)
-	if f.Missed != "" {
-		return v1alpha1.Release{Version: f.Missed, Attempt: annotated.NextAttempt()}
-	}
-	return annotated
-}
-
-// Find returns the ChangeWorkload of a release, or nil.
-func (f Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
-	for i := range f.Releases {
-		if f.Releases[i].Release() == release {
-			return &f.Releases[i]
-		}
-	}
-	return nil
-}
-
-// CurrentChangeWorkload returns the ChangeWorkload of the workload's current release, or nil.
-func (f Input) CurrentChangeWorkload() *v1alpha1.ChangeWorkload { return f.Find(f.CurrentRelease()) }
-
-// BatchesOf returns the batches of a release in their order.
-func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
-	var own []v1alpha1.ChangePod
-	for i := range f.Batches {
-		if metav1.IsControlledBy(&f.Batches[i], c) {
-			own = append(own, f.Batches[i])
-		}
-	}
-	slices.SortFunc(own, func(a, b v1alpha1.ChangePod) int { return cmp.Compare(a.Spec.BatchNo, b.Spec.BatchNo) })
-	return own
-}
-
-// LastSucceeded returns the newest release of another version that succeeded with pods, or nil.
-func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
-	current := f.CurrentRelease()
-	var last *v1alpha1.ChangeWorkload
-	for i := range f.Releases {
-		c := &f.Releases[i]
-		if c.SucceededWithPods() && c.Spec.Reversion != current.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
-			last = c
-		}
-	}
-	return last
-}
 
 func (f Input) subject() string { return f.Kind + "/" + f.Name }
 
@@ -215,16 +145,6 @@ func (f Input) rollbackTarget() string {
 	return saved.Release.Version
 }
 
-func (f Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
-	var found *v1alpha1.ChangeWorkload
-	for i := range f.Releases {
-		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
-			found = c
-		}
-	}
-	return found
-}
-
 func failedPods(c *v1alpha1.ChangeWorkload) []string {
 	var lines []string
 	for i, p := range c.Status.DefenseCheckFailPods {
@@ -323,57 +243,4 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		f.addVerdicts(e, c)
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", f.command("status", "--timeout 10m")})
-}
-
-// waits says what a batch waits for; empty if it does not wait.
-func waits(b *v1alpha1.ChangePod) string {
-	if cond := b.Status.GetCondition(v1alpha1.BatchJudged); cond != nil && len(b.Spec.Judges) > 0 && b.Status.Phase == v1alpha1.BatchPostSubmitted {
-		return waitsWithJudges(b, cond)
-	}
-	return waitsForServer(b)
-}
-
-// waitsWithJudges is waits for a batch in stage POST that has judges other than the server. Their
-// timeouts count from the creation of the batch; a batch that is held has none.
-func waitsWithJudges(b *v1alpha1.ChangePod, judged *apis.Condition) string {
-	if judged.IsFalse() {
-		return "is held: " + judged.Message
-	}
-	text := "has no verdict yet: " + judged.Message
-	for _, j := range b.OtherJudges(true) {
-		if b.Status.JudgeVerdictOf(j.Name) == nil {
-			text += fmt.Sprintf("; judge %s has %d s from the creation of the batch", j.Name, cmp.Or(j.TimeoutSeconds, b.Status.PostTimeOutThreshold))
-		}
-	}
-	return text
-}
-
-// waitsForServer is waits for a batch that only the server judges.
-func waitsForServer(b *v1alpha1.ChangePod) string {
-	stage, called := v1alpha1.StagePre, false
-	switch b.Status.Phase {
-	case v1alpha1.BatchExecuteDone:
-		return ""
-	case v1alpha1.BatchPreSubmitted:
-		called = true
-	case v1alpha1.BatchPostSubmitted:
-		stage, called = v1alpha1.StagePost, true
-	case v1alpha1.BatchPostWait:
-		stage = v1alpha1.StagePost
-	}
-	seconds := b.Status.PreTimeoutThreshold
-	if stage == v1alpha1.StagePost {
-		seconds = b.Status.PostTimeOutThreshold
-	}
-	call := b.Status.SubmissionOf(stage)
-	switch {
-	case called:
-		return fmt.Sprintf("waits for the verdict of stage %s, at most %d s from its call", stage, seconds)
-	case call == nil:
-		return fmt.Sprintf("waits for its call of stage %s", stage)
-	case call.Error != nil:
-		return fmt.Sprintf("waits for the server: call %d of stage %s failed: %s: %s", call.Attempts, stage, call.Error.Reason, call.Error.Message)
-	default:
-		return fmt.Sprintf("waits for the answer to call %d of stage %s", call.Attempts, stage)
-	}
 }

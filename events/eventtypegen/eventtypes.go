@@ -69,6 +69,7 @@ func eventType(name string, e entry) *v1beta3.EventType {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v1alpha1.SystemNamespace,
 			Name:      name,
+			Labels:    map[string]string{"app.kubernetes.io/part-of": "breakwater"},
 		},
 		Spec: v1beta3.EventTypeSpec{
 			Description: e.description,

@@ -67,26 +67,6 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 	return callErr
 }
 
-// maxAnswers is the maximum number of cached answers.
-const maxAnswers = 10000
-
-// answerKey returns the cache key of the first finish of a batch.
-func answerKey(p *v1alpha1.ChangePod) string { return string(p.UID) }
-
-// cachedAnswer returns the time of the cached answer to the first finish of the
-// batch.
-func (f *function) cachedAnswer(p *v1alpha1.ChangePod) (time.Time, bool) {
-	s := p.Status.SubmissionOf(v1alpha1.StagePost)
-	if s == nil || s.Attempts != 1 {
-		return time.Time{}, false
-	}
-	at, ok := f.answers.Get(answerKey(p))
-	if !ok {
-		return time.Time{}, false
-	}
-	return at.(time.Time), true
-}
-
 // isCheckRunning reports whether the server rejected a finish because the check of
 // an earlier finish is running: the message then has state POST_AOP_SUBMIT.
 func isCheckRunning(err error) bool {

@@ -69,7 +69,7 @@ type function struct {
 	decided  metrics.Counter
 	// answers caches answers to finishes that are not stored, by batch.
 	answers *lru.Cache
-	// cacheAnswer keeps the answer to a finish that is not stored.
+	// cacheAnswer caches the answer to a finish instead of storing it.
 	cacheAnswer func(*v1alpha1.ChangePod, time.Time)
 }
 

@@ -15,7 +15,8 @@ const (
 	MaxBytes = 64 << 20
 	// sharedBytes is the size of what all answers may have together, besides the one that may be large.
 	sharedBytes = 32 << 20
-	// MaxBytesInFlight is the size of all answers that are read at a time.
+	// MaxBytesInFlight is the size of all answers that are read at a time. It and Overhead are exported for a test of
+	// the memory of function judge.
 	MaxBytesInFlight = MaxBytes + sharedBytes
 	// Overhead is the memory that the reading of an answer needs, as a multiple of its size: its copies in
 	// the decoder of JSON, and its samples. 3.96 was measured with 20000 series of 60 samples.

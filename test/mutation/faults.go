@@ -82,7 +82,7 @@ var faults = []fault{
 		"functions/verdict/decide.go", "received.UnconfirmedPass = received.Unconfirmed() && answer != RetrievedPass", "received.UnconfirmedPass = false",
 		"./functions/verdict", "."},
 	{change, "the release stays current although its workload has a newer template",
-		"reconciler/change/changeworkload/decide.go", "return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt", "return false",
+		"reconciler/change/changeworkload/replaced.go", "return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt", "return false",
 		"./reconciler/change/changeworkload", "."},
 	{change, "an update in place to the image of the template is reported as drift",
 		"reconciler/change/changeworkload/drift.go", `template[at].Image != "" && template[at].Image != c.Image`, `template[at].Image != ""`,

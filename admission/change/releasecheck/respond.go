@@ -23,7 +23,7 @@ const (
 	CauseChange  metav1.CauseType = "Change"
 	CauseRetry   metav1.CauseType = "Retry"
 	CauseJudge   metav1.CauseType = "Judge"
-	CauseContact metav1.CauseType = "Ask"
+	CauseAsk     metav1.CauseType = "Ask"
 )
 
 // inMessage is the number of remedies that the message of a denial contains: those for
@@ -126,7 +126,7 @@ func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []meta
 			answer.Time.Add(AnswerTTL).UTC().Format(time.TimeOnly+"Z07:00"))},
 		{Type: CauseJudge, Message: fmt.Sprintf("users who may patch releasechecks in namespace %s can pass this version: "+
 			"kubectl patch releasecheck %s -n %[1]s --type merge -p '{\"status\":{\"outcome\":\"Pass\"}}'", q.Namespace, name)},
-		{Type: CauseContact, Message: fmt.Sprintf("operators of Breakwater (namespace %s) can change the policy for all workloads: OpsConfigInfo of type %s",
+		{Type: CauseAsk, Message: fmt.Sprintf("operators of Breakwater (namespace %s) can change the policy for all workloads: OpsConfigInfo of type %s",
 			v1alpha1.SystemNamespace, off)},
 	}
 }

@@ -169,7 +169,7 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 			t.Errorf("%q does not begin with %q", c.Message, who)
 		}
 	}
-	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseChange, CauseRetry, CauseJudge, CauseContact}, causes); diff != "" {
+	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseChange, CauseRetry, CauseJudge, CauseAsk}, causes); diff != "" {
 		t.Error(diff)
 	}
 	e := w.sent.Sent(events.TypeReleaseDenied)[0]

@@ -18,7 +18,7 @@ const (
 	CauseSuspended metav1.CauseType = "Suspended"
 	CauseRepair    metav1.CauseType = "Repair"
 	CauseRollback  metav1.CauseType = "Rollback"
-	CauseContact   metav1.CauseType = "Ask"
+	CauseAsk       metav1.CauseType = "Ask"
 )
 
 // maxFailedPods is the maximum number of failed pods in a denial.
@@ -36,7 +36,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
 	causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: rollbackCause(w, newest(releases, (*v1alpha1.ChangeWorkload).SucceededWithPods))})
-	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w, failed) + fmt.Sprintf(
+	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: overruleCause(w, failed) + fmt.Sprintf(
 		"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
 		v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }

@@ -327,7 +327,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 					"): a rollback to it is admitted during the suspension",
 			},
 			{
-				Type: suspend.CauseContact,
+				Type: suspend.CauseAsk,
 				Message: "users who may patch changepods/status in namespace default can overrule the verdict of the failed pods; " +
 					"operators of Breakwater (namespace altershieldoperator-system) can disable these denials for all workloads: OpsConfigInfo of type isBlockingUp",
 			},

@@ -79,15 +79,3 @@ func ofResize(before, after *corev1.Pod) *Action {
 	return &Action{Operation: v1alpha1.OperationResize, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before},
 		Effects: budget.EffectsOf(before, after)}
 }
-
-// images returns the images of all containers, including init containers.
-func images(p *corev1.Pod) map[string]string {
-	found := map[string]string{}
-	for _, c := range p.Spec.InitContainers {
-		found["init/"+c.Name] = c.Image
-	}
-	for _, c := range p.Spec.Containers {
-		found[c.Name] = c.Image
-	}
-	return found
-}

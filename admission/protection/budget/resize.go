@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ import (
 // resources of each container.
 func resizeRestarts(before, after *corev1.Pod) bool {
 	ofPod := changedResources(podResources(before), podResources(after))
-	was := containers(before)
+	was := maps.Collect(containers(before))
 	for name, c := range containers(after) {
 		changed := append(changedResources(was[name].Resources, c.Resources), ofPod...)
 		if slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
@@ -30,18 +31,6 @@ func podResources(p *corev1.Pod) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{}
 	}
 	return *p.Spec.Resources
-}
-
-// containers returns the containers of a pod, including init containers.
-func containers(p *corev1.Pod) map[string]corev1.Container {
-	found := map[string]corev1.Container{}
-	for _, c := range p.Spec.InitContainers {
-		found["init/"+c.Name] = c
-	}
-	for _, c := range p.Spec.Containers {
-		found[c.Name] = c
-	}
-	return found
 }
 
 // changedResources returns the resources whose request or limit changes.

@@ -34,6 +34,7 @@ metadata:
   namespace: altershieldoperator-system
   labels:
     app.kubernetes.io/part-of: breakwater
+    app.kubernetes.io/component: monitoring
     grafana_dashboard: "1"
 data:
 `

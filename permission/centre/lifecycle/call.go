@@ -11,12 +11,12 @@ import (
 // run makes the call of a started step in its slot, and ends the step. If it makes no
 // call, the step becomes due again. startCtx ends when no new call may begin, callCtx
 // when running calls are interrupted.
-func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, q *providerDispatch) error {
+func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, pd *providerDispatch) error {
 	client := e.client(p)
-	if !e.awaitSlot(startCtx, p, s, q) {
+	if !e.awaitSlot(startCtx, p, s, pd) {
 		return e.cancelStep(callCtx, s, 0)
 	}
-	result, called := e.callWithBreaker(callCtx, p, client, s, q)
+	result, called := e.callWithBreaker(callCtx, p, client, s, pd)
 	if !called {
 		// Another call probes the provider.
 		return e.cancelStep(callCtx, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
@@ -30,12 +30,12 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, 
 }
 
 // callWithBreaker calls the provider unless the breaker is open, and then counts the call as ended.
-func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerDispatch) (result provider.Result, called bool) {
-	defer q.release(q.calls, 1)
+func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, pd *providerDispatch) (result provider.Result, called bool) {
+	defer pd.release(pd.calls, 1)
 	called = e.Breaker.Do(p.Name, func() bool {
 		began := e.Clock.Now()
 		result = e.call(ctx, p, client, s)
-		q.observe(e.Clock.Since(began))
+		pd.observe(e.Clock.Since(began))
 		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
 	})
 	return result, called
@@ -44,15 +44,15 @@ func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client pro
 // awaitSlot waits for the slot and until a call is allowed, and reserves another slot if it expired. It
 // returns false, and counts no call, if the call must not be made, because the run may expire during
 // the call.
-func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *providerDispatch) bool {
+func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, pd *providerDispatch) bool {
 	for at := s.slot; ; {
-		if e.sleep(ctx, at) != nil || !e.awaitFreeCall(ctx, q, s.callBy) {
+		if e.sleep(ctx, at) != nil || !e.awaitFreeCall(ctx, pd, s.callBy) {
 			return false
 		}
 		if !e.Limiter.Expired(at) {
 			return true
 		}
-		q.release(q.calls, 1)
+		pd.release(pd.calls, 1)
 		var err error
 		if at, err = e.Limiter.Reserve(ctx, p.Name, p.RateLimit, s.callBy.Sub(e.Clock.Now())); err != nil {
 			return false
@@ -61,20 +61,20 @@ func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *provi
 }
 
 // awaitFreeCall waits, at most until a time, until fewer calls than the limit are in progress, and counts its own.
-func (e *Engine) awaitFreeCall(ctx context.Context, q *providerDispatch, until time.Time) bool {
+func (e *Engine) awaitFreeCall(ctx context.Context, pd *providerDispatch, until time.Time) bool {
 	left := until.Sub(e.Clock.Now())
 	if left < 0 {
 		return false
 	}
 	select {
-	case q.calls <- struct{}{}:
+	case pd.calls <- struct{}{}:
 		return true
 	default:
 	}
 	timer := e.Clock.NewTimer(left)
 	defer timer.Stop()
 	select {
-	case q.calls <- struct{}{}:
+	case pd.calls <- struct{}{}:
 		return true
 	case <-timer.C():
 		return false

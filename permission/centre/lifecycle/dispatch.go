@@ -131,17 +131,17 @@ func (d *dispatcher) start(provider string) {
 	if d.stopped {
 		return
 	}
-	q := d.providers[provider]
-	if q == nil {
-		q = newProviderDispatch(max(1, d.ConcurrentCallsPerProvider))
-		d.providers[provider] = q
+	pd := d.providers[provider]
+	if pd == nil {
+		pd = newProviderDispatch(max(1, d.ConcurrentCallsPerProvider))
+		d.providers[provider] = pd
 	}
-	if q.running {
-		q.again = true
+	if pd.running {
+		pd.again = true
 		return
 	}
-	q.running = true
-	d.all.Go(func() { d.dispatch(provider, q) })
+	pd.running = true
+	d.all.Go(func() { d.dispatch(provider, pd) })
 }
 
 // stop makes start do nothing.
@@ -152,14 +152,14 @@ func (d *dispatcher) stop() {
 }
 
 // end ends the dispatch of a provider, unless steps became due meanwhile.
-func (d *dispatcher) end(q *providerDispatch) bool {
+func (d *dispatcher) end(pd *providerDispatch) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if q.again && d.startCtx.Err() == nil {
-		q.again = false
+	if pd.again && d.startCtx.Err() == nil {
+		pd.again = false
 		return false
 	}
-	q.running = false
+	pd.running = false
 	select {
 	case d.ended <- struct{}{}:
 	default:
@@ -168,14 +168,14 @@ func (d *dispatcher) end(q *providerDispatch) bool {
 }
 
 // dispatch starts steps of a provider and runs them, until none is due.
-func (d *dispatcher) dispatch(provider string, q *providerDispatch) {
+func (d *dispatcher) dispatch(provider string, pd *providerDispatch) {
 	for {
-		n, err := d.dispatchDue(provider, q)
+		n, err := d.dispatchDue(provider, pd)
 		switch {
 		case err != nil && d.startCtx.Err() == nil:
 			d.Log.Error("could not start steps", "provider", provider, "error", err)
 			_ = d.sleep(d.startCtx, d.Clock.Now().Add(errorInterval))
-		case (n == 0 || d.startCtx.Err() != nil) && d.end(q):
+		case (n == 0 || d.startCtx.Err() != nil) && d.end(pd):
 			return
 		}
 	}
@@ -183,42 +183,42 @@ func (d *dispatcher) dispatch(provider string, q *providerDispatch) {
 
 // dispatchDue starts due steps and runs them in other goroutines, or waits until some
 // can be started. It returns how many are due, at most the number that may be started.
-func (d *dispatcher) dispatchDue(provider string, q *providerDispatch) (due int, err error) {
-	free := q.acquire(d.startCtx)
-	defer func() { q.release(q.started, free) }()
+func (d *dispatcher) dispatchDue(provider string, pd *providerDispatch) (due int, err error) {
+	free := pd.acquire(d.startCtx)
+	defer func() { pd.release(pd.started, free) }()
 	if free == 0 {
 		return 0, nil // the process stops
 	}
-	b, err := d.startSteps(d.startCtx, provider, free)
+	r, err := d.startSteps(d.startCtx, provider, free)
 	if err != nil {
-		return b.dueCount, d.postponeBroken(q, provider, err)
+		return r.dueCount, d.postponeBroken(pd, provider, err)
 	}
-	q.broken = brokenStep{}
-	for _, s := range b.steps {
+	pd.broken = brokenStep{}
+	for _, s := range r.steps {
 		free--
 		d.all.Go(func() {
-			defer q.release(q.started, 1)
-			if err := d.run(d.startCtx, d.callCtx, b.provider, s, q); err != nil && !errors.Is(err, errStaleStep) {
+			defer pd.release(pd.started, 1)
+			if err := d.run(d.startCtx, d.callCtx, r.provider, s, pd); err != nil && !errors.Is(err, errStaleStep) {
 				d.Log.Error("could not store the result of a step; it is repeated when its run expires", "application", s.application, "provider", provider, "error", err)
 			}
 		})
 	}
-	if b.dueCount > 0 && (b.wait > 0 || len(b.steps) == 0) {
+	if r.dueCount > 0 && (r.wait > 0 || len(r.steps) == 0) {
 		// The rate limit may be raised meanwhile.
-		_ = d.sleep(d.startCtx, d.Clock.Now().Add(min(max(b.wait, lockedInterval), localPollInterval)))
+		_ = d.sleep(d.startCtx, d.Clock.Now().Add(min(max(r.wait, lockedInterval), localPollInterval)))
 	}
-	return b.dueCount, nil
+	return r.dueCount, nil
 }
 
 // postponeBroken postpones a step whose start failed twice in a row, so that it does not delay the
 // others. It returns any other error.
-func (d *dispatcher) postponeBroken(q *providerDispatch, provider string, err error) error {
+func (d *dispatcher) postponeBroken(pd *providerDispatch, provider string, err error) error {
 	var broken brokenStep
 	if !errors.As(err, &broken) {
 		return err
 	}
-	again := q.broken.application == broken.application && q.broken.ordinal == broken.ordinal
-	if q.broken = broken; !again {
+	again := pd.broken.application == broken.application && pd.broken.ordinal == broken.ordinal
+	if pd.broken = broken; !again {
 		return err
 	}
 	d.Log.Error("a step cannot be started; it is postponed", "application", broken.application, "provider", provider, "error", broken.err)
@@ -255,22 +255,22 @@ func Startable(concurrentCalls int, latency time.Duration, calls, started int) i
 }
 
 // observe averages the latency of calls. A concurrent observation may be lost.
-func (q *providerDispatch) observe(latency time.Duration) {
-	q.latency.Store(max(1, (7*q.latency.Load()+int64(latency))/8))
+func (pd *providerDispatch) observe(latency time.Duration) {
+	pd.latency.Store(max(1, (7*pd.latency.Load()+int64(latency))/8))
 }
 
 // acquire waits until steps may be started, and returns how many; 0 when ctx ends.
-func (q *providerDispatch) acquire(ctx context.Context) int {
+func (pd *providerDispatch) acquire(ctx context.Context) int {
 	for ctx.Err() == nil {
-		n := Startable(cap(q.calls), time.Duration(q.latency.Load()), len(q.calls), len(q.started))
+		n := Startable(cap(pd.calls), time.Duration(pd.latency.Load()), len(pd.calls), len(pd.started))
 		for range n {
-			q.started <- struct{}{} // does not block: nobody else adds
+			pd.started <- struct{}{} // does not block: nobody else adds
 		}
 		if n > 0 {
 			return n
 		}
 		select {
-		case <-q.freed:
+		case <-pd.freed:
 		case <-ctx.Done():
 		}
 	}
@@ -278,12 +278,12 @@ func (q *providerDispatch) acquire(ctx context.Context) int {
 }
 
 // release removes elements of calls or started.
-func (q *providerDispatch) release(of chan struct{}, n int) {
+func (pd *providerDispatch) release(of chan struct{}, n int) {
 	for range n {
 		<-of
 	}
 	select {
-	case q.freed <- struct{}{}:
+	case pd.freed <- struct{}{}:
 	default:
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
 // Input is the input of Decide.
@@ -159,26 +157,7 @@ func decideRelease(in Input) Decision {
 		d.Detail = "the version ran when its namespace was opted in and is not judged"
 		return d
 	case !isCurrent(in):
-		// A release that is not current never changes the workload.
-		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOfSucceeded(c), messageOfSucceeded(c)
-		if isNew(c) {
-			d.Reason, d.Detail = v1alpha1.ReasonReleasePending, "the cache does not show the workload at this version and attempt yet"
-		}
-		newer := replaced(in)
-		if newer {
-			d.Order = decideClose(in, closeState(in))
-		}
-		if newer && c.Status.Phase == v1alpha1.ReleaseSuspend {
-			d.Order.Step = replacedStep(in, d.Order.Step)
-		}
-		if newer && !ended(c) && c.Status.Phase != v1alpha1.ReleaseSuspend {
-			d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonSuperseded,
-				"a newer template was applied before this release ended"
-		}
-		if newer && ended(c) {
-			d.failLate(c)
-		}
-		return d
+		return decideNotCurrent(in, d)
 	case len(d.Pods.Failed) > 0:
 		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 		// The existing pods are still judged, so that a person who overrules the
@@ -260,34 +239,9 @@ func isCurrent(in Input) bool {
 	return in.Workload.Version == in.ChangeWorkload.Spec.Reversion && in.Workload.Attempt == in.ChangeWorkload.Spec.Attempt
 }
 
-// replaced reports whether the workload is at a newer release. Another attempt that
-// is not newer means that the cache is stale or that the annotations of the
-// workload were removed: neither ends this release.
-func replaced(in Input) bool {
-	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
-}
-
 // rolloutPassed reports whether the rollout is complete and all its pods passed.
 func rolloutPassed(in Input, pods PodOutcomes) bool {
 	return in.Workload.Complete && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
-}
-
-// replacedSuccess reports whether a release succeeded and a newer one replaced it.
-// Only a fail changes its status; the deletion of its pods does not.
-func replacedSuccess(in Input) bool {
-	return in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess && replaced(in)
-}
-
-// failLate fails a release that was replaced after or before it ended, and failed its check then: no
-// rollback returns to its version.
-func (d *Decision) failLate(c *v1alpha1.ChangeWorkload) {
-	outcome, detail := c.Status.OrderOutcome()
-	switch {
-	case len(d.Pods.Failed) > 0:
-		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonCheckFailed, d.Pods.failure()
-	case outcome == v1alpha1.OutcomeFail:
-		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderCheckFailed, "the order check failed: "+detail
-	}
 }
 
 // decideAllPassed decides a release whose pods all passed: the outcome of the
@@ -377,59 +331,6 @@ func (d *Decision) timeOut(in Input) {
 	default:
 		d.Detail += "; the workload stays suspended: release a repair"
 	}
-}
-
-// orderDeadline is until when Breakwater waits for the server to accept the order; then
-// no-verdict decides, and the reason is OrderNotAccepted instead of OrderPending.
-// order-timeout counts from the first result of a call; until there is one, submit-timeout counts from
-// wokenSince. Zero means that the wait has no end yet: the call waits in the queue, or the server was
-// configured just now.
-func orderDeadline(in Input) time.Time {
-	requested, ok := in.ChangeWorkload.Status.Order.FirstResult()
-	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderAccepted)
-	switch {
-	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
-		return time.Time{} // the server was configured just now
-	case cond.Reason == v1alpha1.ReasonOrderNotAccepted:
-		return in.Now // also if a process that decided so has ended: its hold must not end with it
-	case ok:
-		// The call may have been made before the server was configured again.
-		requested = deadline.Latest(requested, cond.LastTransitionTime.Inner.Time)
-		return resend.ExtendDeadline(requested.Add(in.Settings.OrderTimeout), in.DecidingSince, in.Now, resend.RetrieveGrace)
-	}
-	if woken := wokenSince(in, v1alpha1.OrderStepStart); !woken.IsZero() {
-		return woken.Add(in.Settings.SubmitTimeout)
-	}
-	return time.Time{}
-}
-
-// decideOrderNotAccepted decides a release whose order the server did not accept
-// in time. With policy Hold the release waits instead.
-func decideOrderNotAccepted(in Input, d Decision) Decision {
-	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
-	d.Order.WakeSubmit = false
-	if in.Settings.PolicyOfUnacceptedOrder() == v1alpha1.NoVerdictFail {
-		d.Phase, d.Action = v1alpha1.ReleaseSuspend, suspendAction(in)
-	}
-	return d
-}
-
-// notAccepted is the message of an order that the server did not accept in time: the server
-// was not called, or it rejected the order or did not answer.
-func notAccepted(in Input) string {
-	o := in.ChangeWorkload.Status.Order
-	if _, requested := o.FirstResult(); !requested {
-		cause := callqueue.NoCallCauses
-		if o != nil && o.Error != nil {
-			cause = o.Error.Message // its configuration is invalid
-		}
-		return "the server was not called to open the order " + callqueue.WithinSubmitTimeout(in.Settings.SubmitTimeout, cause)
-	}
-	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String() + " (order-timeout)"
-	if o.Error != nil {
-		detail += ": " + o.Error.Message
-	}
-	return detail
 }
 
 // hasPodsToJudge reports whether a release that succeeded without pods, as at 0 replicas, has pods.

@@ -235,28 +235,6 @@ func decideCloseOfSuccess(in Input, pods PodOutcomes) Order {
 	return o
 }
 
-// closeState is the final state of the order of a release that a newer one replaced.
-func closeState(in Input) v1alpha1.OrderState {
-	switch {
-	case in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess:
-		return v1alpha1.OrderSuccess
-	case in.Workload.IsRollback:
-		return v1alpha1.OrderRollback
-	default:
-		return v1alpha1.OrderCancel
-	}
-}
-
-// replacedStep returns the step of a suspended release that a newer one replaced. It shows this to function submit
-// and to the batches, which end (FailedAndReplaced), also if there is no order to close, or the order was closed
-// before the release failed.
-func replacedStep(in Input, s *v1alpha1.OrderStep) *v1alpha1.OrderStep {
-	if s != nil && s.Name == v1alpha1.OrderStepClose && s.State != v1alpha1.OrderSuccess {
-		return s
-	}
-	return &v1alpha1.OrderStep{Name: v1alpha1.OrderStepClose, Since: metav1.NewTime(in.Now), State: closeState(in)}
-}
-
 // dueStep returns a step with the time since which it is due: that of the stored step
 // if this is the same step, otherwise now.
 func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {

@@ -9,7 +9,7 @@ import (
 )
 
 // WithInformers returns a context whose Watch uses informers that the caller
-// runs, one per built-in kind that is not optional. They hold *workload.Workload.
+// runs, one per built-in kind that is not optional. They hold *workload.Workload. It is for tests.
 func WithInformers(ctx context.Context, informerOf func(workload.Kind) cache.SharedIndexInformer) context.Context {
 	w := &Watch{}
 	for _, k := range workload.BuiltIn() {

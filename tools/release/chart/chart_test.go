@@ -194,6 +194,20 @@ protection:
 	}
 }
 
+// docs/install.md names these two switches. Part judge has its own, because part change may be installed with its file.
+func TestWithoutChangeAndJudgeNothingNeedsKnative(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, `{change: {enabled: false}, judge: {enabled: false}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range got {
+		if strings.Contains(key, "knative.dev/") {
+			t.Errorf("%s is rendered", key)
+		}
+	}
+}
+
 func TestAnInvalidValueIsAnErrorThatNamesIt(t *testing.T) {
 	c, _ := write(t)
 	for values, want := range map[string]string{

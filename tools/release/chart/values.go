@@ -58,14 +58,14 @@ const centreReplicas = "permission.processes.permission-centre.replicas"
 
 // about has the comment of each part: its purpose, what it needs, and what precedes switching it off.
 var about = map[string]string{
-	"change": `Judged releases. Needs Knative Serving and Eventing.
+	"change": `Judged releases. Needs Knative Serving and Eventing. Without Knative, switch part judge off, too.
 # Before you switch it off, end held releases, opt all namespaces out and delete the ChangeWorkloads: without the controller,
 # held rollouts stay held, and a finalizer keeps ChangeWorkloads (docs/install.md, "Switch a part off").`,
 	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that enforces budgets itself.",
 	"permission": `Permissions before a pod starts. Needs a default StorageClass for the permission centre.
 # Before you switch it off, stop the workloads that have permissions: it deletes the PersistentVolumeClaim with the record of all
 # grants, and a finalizer keeps their pods (docs/install.md, "Switch a part off").`,
-	"judge":    "A judge that runs in the cluster. Needs part change.",
+	"judge":    "A judge that runs in the cluster. Needs part change, from this chart or from its file, and so Knative.",
 	notify:     "Messages about releases to a webhook, of Slack for example. Needs part change.",
 	monitoring: "PodMonitors, alerts and dashboards. Needs the Prometheus Operator.",
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/tools/release/base"
 )
+
+// localOnly are the values of KO_DOCKER_REPO with which ko loads images into kind or Docker.
+var localOnly = []string{"kind.local", "ko.local"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -34,6 +38,10 @@ func push(ctx context.Context, registry string) (name.Digest, error) {
 	repository, err := name.NewRepository(registry + "/breakwater-base")
 	if err != nil {
 		return name.Digest{}, fmt.Errorf("environment variable KO_DOCKER_REPO: %w", err)
+	}
+	if host := repository.RegistryStr(); slices.Contains(localOnly, host) {
+		return name.Digest{}, fmt.Errorf("environment variable KO_DOCKER_REPO is %s, which is no registry, so the base image cannot be pushed to it: "+
+			"start a local registry for the cluster (https://kind.sigs.k8s.io/docs/user/local-registry/) and set KO_DOCKER_REPO=localhost:5001/breakwater", host)
 	}
 	index, err := base.New(base.Platforms)
 	if err != nil {

@@ -173,3 +173,12 @@ func TestTheRegistryIsRequired(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Without the check, the push fails because no host has the name.
+func TestWhatIsNoRegistryIsRejectedWithTheWayToUseKind(t *testing.T) {
+	for _, repository := range []string{"kind.local", "ko.local", "kind.local/breakwater"} {
+		if _, err := push(t.Context(), repository); err == nil || !strings.Contains(err.Error(), "is no registry") || !strings.Contains(err.Error(), "kind.sigs.k8s.io") {
+			t.Errorf("%s: got %v", repository, err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package diagnosis
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+)
+
+// Input is the input of the diagnosis of a workload or a release.
+type Input struct {
+	// Kind, Namespace and Name are those of the workload; Kind is as in an argument.
+	Kind, Namespace, Name string
+	// OptedIn: the namespace is opted in.
+	OptedIn bool
+	// Labels and Annotations are those of the workload.
+	Labels, Annotations map[string]string
+	// Missed is the version of the workload's pod template if the webhook has not seen it: the annotations
+	// are those of the template before. Else it is empty.
+	Missed string
+	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
+	Releases []v1alpha1.ChangeWorkload
+	Batches  []v1alpha1.ChangePod
+	// Saved are the saved templates of the workload, latest attempt first. They are needed only if LastSucceeded is nil.
+	Saved []savedtemplate.Saved
+}
+
+// CurrentRelease returns the release of the workload's pod template; zero if the workload has none. A template
+// that the webhook has not seen becomes the next attempt.
+func (f Input) CurrentRelease() v1alpha1.Release {
+	annotated, _ := v1alpha1.ReleaseOf(f.Annotations)
+	if f.Missed != "" {
+		return v1alpha1.Release{Version: f.Missed, Attempt: annotated.NextAttempt()}
+	}
+	return annotated
+}
+
+// Find returns the ChangeWorkload of a release, or nil.
+func (f Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
+	for i := range f.Releases {
+		if f.Releases[i].Release() == release {
+			return &f.Releases[i]
+		}
+	}
+	return nil
+}
+
+// CurrentChangeWorkload returns the ChangeWorkload of the workload's current release, or nil.
+func (f Input) CurrentChangeWorkload() *v1alpha1.ChangeWorkload { return f.Find(f.CurrentRelease()) }
+
+// BatchesOf returns the batches of a release in their order.
+func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
+	var own []v1alpha1.ChangePod
+	for i := range f.Batches {
+		if metav1.IsControlledBy(&f.Batches[i], c) {
+			own = append(own, f.Batches[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b v1alpha1.ChangePod) int { return cmp.Compare(a.Spec.BatchNo, b.Spec.BatchNo) })
+	return own
+}
+
+// LastSucceeded returns the newest release of another version that succeeded with pods, or nil.
+func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
+	current := f.CurrentRelease()
+	var last *v1alpha1.ChangeWorkload
+	for i := range f.Releases {
+		c := &f.Releases[i]
+		if c.SucceededWithPods() && c.Spec.Reversion != current.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
+			last = c
+		}
+	}
+	return last
+}
+
+func (f Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
+	var found *v1alpha1.ChangeWorkload
+	for i := range f.Releases {
+		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
+			found = c
+		}
+	}
+	return found
+}
