@@ -150,7 +150,7 @@ func goCommand(args []string, folder string) error {
 }
 
 // outsideOfRepository are files of a release, and files that the reader writes.
-var outsideOfRepository = regexp.MustCompile(`^(-|…|protection\.yaml|permission\.yaml|breakwater\.yaml|judge\.yaml|monitoring\.yaml|notify\.yaml|web\.yaml|canary=canary\.key|breakwater\.krew\.yaml)$`)
+var outsideOfRepository = regexp.MustCompile(`^(-|…|protection\.yaml|permission\.yaml|breakwater\.yaml|judge\.yaml|monitoring\.yaml|notify\.yaml|web\.yaml|(canary|key)=canary\.key|breakwater\.krew\.yaml)$`)
 
 // filesOf checks the files of flags.
 func filesOf(args []string, folder string) error {
