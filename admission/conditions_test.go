@@ -383,11 +383,16 @@ func match(t *testing.T, manifest, webhook string, vars object, want bool) {
 	}
 }
 
+// parsed are the webhooks of the manifests.
+var parsed = map[string][]admissionregistrationv1.ValidatingWebhook{}
+
 func conditions(t *testing.T, manifest, webhook string) []admissionregistrationv1.MatchCondition {
 	t.Helper()
-	// Both kinds of configuration have these fields at the same paths.
-	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0]
-	for _, w := range config.Webhooks {
+	if _, done := parsed[manifest]; !done {
+		// Both kinds of configuration have these fields at the same paths.
+		parsed[manifest] = builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0].Webhooks
+	}
+	for _, w := range parsed[manifest] {
 		if w.Name == webhook {
 			return w.MatchConditions
 		}

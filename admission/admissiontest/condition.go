@@ -1,6 +1,7 @@
 package admissiontest
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/cel-go/cel"
@@ -30,16 +31,34 @@ func Matches(t *testing.T, conditions []admissionregistrationv1.MatchCondition, 
 	return matches
 }
 
-// program compiles an expression with the CEL environment of Kubernetes 1.30, limited
-// to what Kubernetes 1.29 supports.
-func program(t *testing.T, expression string) cel.Program {
-	t.Helper()
-	env, err := cel.NewEnv(
+// environment is the CEL environment of Kubernetes 1.30, limited to what Kubernetes 1.29 supports.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(),
 		cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()),
 		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
 	)
+})
+
+// programs are the compiled expressions: tests evaluate the conditions of a manifest hundreds of times.
+var programs = struct {
+	sync.Mutex
+	of map[string]cel.Program
+}{of: map[string]cel.Program{}}
+
+// maxPrograms is more than the manifests have. A fuzz test evaluates ever new expressions.
+const maxPrograms = 200
+
+// program compiles an expression.
+func program(t *testing.T, expression string) cel.Program {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if p, ok := programs.of[expression]; ok {
+		return p
+	}
+	env, err := environment()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,5 +73,9 @@ func program(t *testing.T, expression string) cel.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(programs.of) == maxPrograms {
+		clear(programs.of)
+	}
+	programs.of[expression] = p
 	return p
 }

@@ -28,6 +28,9 @@ import (
 // timeout bounds the time until a state is reached: a rollout of a few pods.
 const timeout = 2 * time.Minute
 
+// interval is the first interval of checks.
+const interval = 100 * time.Millisecond
+
 // fixture is an opted-in namespace of a test.
 type fixture struct {
 	*clients.Clients
@@ -62,7 +65,13 @@ func kubectl(t *testing.T, manifest string, args ...string) {
 // await waits until the condition returns no error.
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	poll.Require(t, 100*time.Millisecond, timeout, what, condition)
+	poll.Require(t, interval, timeout, what, condition)
+}
+
+// awaitShort is await for a state that may be short.
+func awaitShort(t *testing.T, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	poll.RequireSteady(t, interval, timeout, what, condition)
 }
 
 // target is a workload of a namespace.
@@ -210,11 +219,11 @@ func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload
 	return found
 }
 
-// awaitBatch waits for the first batch of an attempt.
+// awaitBatch waits for the first batch of an attempt. A rollout may be complete soon after it.
 func (w target) awaitBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
 	t.Helper()
 	var found *v1alpha1.ChangePod
-	await(t, fmt.Sprintf("attempt %d of %s %s has a batch", attempt, w.kind.Kind, w.name), func(ctx context.Context) error {
+	awaitShort(t, fmt.Sprintf("attempt %d of %s %s has a batch", attempt, w.kind.Kind, w.name), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err != nil {
 			return err

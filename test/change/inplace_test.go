@@ -126,7 +126,7 @@ func (w target) judgedPods(t *testing.T) map[string]types.UID {
 // fails if the pod is judged.
 func (w target) awaitUpdating(t *testing.T, attempt int64) {
 	t.Helper()
-	await(t, fmt.Sprintf("attempt %d has a pod that is updated", attempt), func(ctx context.Context) error {
+	awaitShort(t, fmt.Sprintf("attempt %d has a pod that is updated", attempt), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err != nil {
 			return err

@@ -89,7 +89,7 @@ func (w target) checkRolloutNotHeld(t *testing.T, from, marker string) {
 // reports this, and fails unless it is not held.
 func (w target) awaitReportedUnjudged(t *testing.T, attempt int64) {
 	t.Helper()
-	await(t, fmt.Sprintf("attempt %d waits for verdicts", attempt), func(ctx context.Context) error {
+	awaitShort(t, fmt.Sprintf("attempt %d waits for verdicts", attempt), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err != nil {
 			return err

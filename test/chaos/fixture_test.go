@@ -47,8 +47,8 @@ func connect() (*fixture, error) {
 	return &fixture{kube: c.Kube, clients: c.Breakwater, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, double: serverdouble.New(nil)}, nil
 }
 
-// await polls the condition every 300 ms until it returns nil; its error
-// describes the current state.
+// await polls the condition until it returns nil; its error describes the
+// current state.
 func await(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
 	return poll.Until(ctx, 300*time.Millisecond, within, what, condition)
 }

@@ -96,13 +96,18 @@ func policies(t *testing.T) (all []*networkingv1.NetworkPolicy) {
 	return all
 }
 
-// results returns for the ports of a component from where the policies accept connections.
-func (f *fixture) results(t *testing.T, c probed) map[int32][]Place {
+// isolate returns the isolated pods. It compares all pods with all policies.
+func (f *fixture) isolate(t *testing.T) []Isolated {
 	t.Helper()
 	isolated, err := f.Isolate()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return isolated
+}
+
+// results returns for the ports of a component from where the policies accept connections.
+func (f *fixture) results(isolated []Isolated, c probed) map[int32][]Place {
 	i := slices.IndexFunc(isolated, func(i Isolated) bool { return i.Address == c.pod.Status.PodIP })
 	results := map[int32][]Place{}
 	for _, probe := range c.probes {
@@ -124,12 +129,13 @@ func accepts(to Isolated, from string, port int32) bool {
 
 func TestThePoliciesAcceptWhatTheProbesName(t *testing.T) {
 	f := newFixture(t)
+	isolated := f.isolate(t)
 	for _, c := range f.components {
 		want := map[int32][]Place{}
 		for _, probe := range c.probes {
 			want[probe.Port] = probe.From
 		}
-		if diff := cmp.Diff(want, f.results(t, c)); diff != "" {
+		if diff := cmp.Diff(want, f.results(isolated, c)); diff != "" {
 			t.Errorf("%s (-probes +policies):\n%s", c.Name, diff)
 		}
 	}
@@ -140,6 +146,7 @@ func TestThePoliciesAcceptWhatTheProbesName(t *testing.T) {
 // names every place, one from a place that it does not name.
 func TestEachLineOfEachPolicyHasItsProbes(t *testing.T) {
 	f := newFixture(t)
+	before := f.isolate(t)
 	for i, policy := range f.Policies {
 		selected := slices.DeleteFunc(slices.Clone(f.components), func(c probed) bool {
 			matches, err := selects(&policy.Spec.PodSelector, c.pod.Labels)
@@ -152,12 +159,11 @@ func TestEachLineOfEachPolicyHasItsProbes(t *testing.T) {
 			t.Errorf("policy %s selects no component", policy.Name)
 		}
 		for what, changed := range changes(policy) {
+			f.Policies[i] = changed
+			after := f.isolate(t)
+			f.Policies[i] = policy
 			for _, c := range selected {
-				before := f.results(t, c)
-				f.Policies[i] = changed
-				after := f.results(t, c)
-				f.Policies[i] = policy
-				if cmp.Equal(before, after) {
+				if cmp.Equal(f.results(before, c), f.results(after, c)) {
 					t.Errorf("policy %s %s: no probe of %s has another result", policy.Name, what, c.Name)
 				}
 			}

@@ -4,6 +4,7 @@ package poll
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -11,10 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Until checks the condition at each interval until it returns nil. Its error describes what it has seen.
+// slowest is the interval up to which Until grows.
+const slowest = 500 * time.Millisecond
+
+// Until checks the condition until it returns nil. The interval grows by half each time, up to half a second: what is
+// not reached at once takes long, and each check costs requests. Its error describes what it has seen.
 func Until(ctx context.Context, interval, within time.Duration, what string, condition func(ctx context.Context) error) error {
+	return until(ctx, wait.Backoff{Duration: interval, Factor: 1.5, Steps: math.MaxInt, Cap: max(interval, slowest)}, within, what, condition)
+}
+
+func until(ctx context.Context, intervals wait.Backoff, within time.Duration, what string, condition func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, interval, within, true, func(ctx context.Context) (bool, error) {
+	err := intervals.DelayFunc().Until(limited, true, false, func(ctx context.Context) (bool, error) {
 		seen := condition(ctx)
 		if last == nil || !interrupted(ctx, seen) {
 			last = seen
@@ -41,6 +52,14 @@ func interrupted(ctx context.Context, err error) bool {
 func Require(t testing.TB, interval, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	if err := Until(t.Context(), interval, within, what, condition); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RequireSteady is Require with an interval that does not grow, for a state that may be short.
+func RequireSteady(t testing.TB, interval, within time.Duration, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	if err := until(t.Context(), wait.Backoff{Duration: interval}, within, what, condition); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package poll
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,4 +59,35 @@ func TestTheConditionIsCheckedUntilItHolds(t *testing.T) {
 			t.Error(took)
 		}
 	})
+}
+
+func TestTheIntervalGrowsUnlessItIsSteady(t *testing.T) {
+	const ms = time.Millisecond
+	for name, tc := range map[string]struct {
+		require  func(testing.TB, time.Duration, time.Duration, string, func(context.Context) error)
+		interval time.Duration
+		want     []time.Duration
+	}{
+		"short":  {Require, 200 * ms, []time.Duration{0, 200 * ms, 300 * ms, 450 * ms, 500 * ms, 500 * ms}},
+		"long":   {Require, time.Second, []time.Duration{0, time.Second, time.Second}},
+		"steady": {RequireSteady, 200 * ms, []time.Duration{0, 200 * ms, 200 * ms, 200 * ms, 200 * ms}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []time.Duration
+				before := time.Now()
+				tc.require(t, tc.interval, time.Minute, "there were enough checks", func(context.Context) error {
+					got = append(got, time.Since(before))
+					before = time.Now()
+					if len(got) < len(tc.want) {
+						return errors.New("too few")
+					}
+					return nil
+				})
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("the intervals were %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
 }

@@ -174,7 +174,7 @@ func (f *fixture) checkReplaced(ctx context.Context, before map[string]bool) err
 	return nil
 }
 
-// await polls the condition every 300 ms until it returns nil; its error describes the current state.
+// await polls the condition until it returns nil; its error describes the current state.
 func await(ctx context.Context, what string, condition func(context.Context) error) error {
 	return poll.Until(ctx, 300*time.Millisecond, within, what, condition)
 }

@@ -93,7 +93,7 @@ func TestARecreationCompletesAfterAScaleDown(t *testing.T) {
 		return nil
 	})
 	n.run(t, "scale", "deployment", "web", "--replicas=4")
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.awaitRollout(t)
 	if got := n.run(t, "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}"); got != "busybox:2 busybox:2 busybox:2 busybox:2" {
 		t.Errorf("the pods have the images %s", got)
 	}

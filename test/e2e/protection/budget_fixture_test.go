@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,14 +22,16 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 const systemNamespace = "altershieldoperator-system"
 
 // clients have no client-side rate limit, so that a storm is concurrent.
 type clients struct {
-	kube   kubernetes.Interface
-	policy versioned.Interface
+	kube    kubernetes.Interface
+	policy  versioned.Interface
+	objects dynamic.Interface
 }
 
 func connect(t *testing.T) clients {
@@ -43,7 +44,7 @@ func connect(t *testing.T) clients {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, 0
 	config.WarningHandler = rest.NoWarnings{}
-	return clients{kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)}
+	return clients{kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)}
 }
 
 // budgetManifest returns a budget with a selector and limits.
@@ -63,16 +64,52 @@ func deploymentManifest(replicas int, strategy string) string {
 func (n *namespace) applyWithBudget(t *testing.T, workload, budget string) {
 	t.Helper()
 	n.apply(t, workload)
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.awaitRollout(t)
 	n.apply(t, budget)
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
+}
+
+// awaitRollout waits until all pods of Deployment web are updated and available, as `kubectl rollout status` does.
+func (n *namespace) awaitRollout(t *testing.T) {
+	t.Helper()
+	n.await(t, "the rollout is complete", func() error {
+		d, err := n.kube.AppsV1().Deployments(n.name).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if s, want := d.Status, *d.Spec.Replicas; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < want || s.Replicas > s.UpdatedReplicas || s.AvailableReplicas < s.UpdatedReplicas {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
+// awaitGuarding waits until the budget has condition Guarding.
+func (n *namespace) awaitGuarding(t *testing.T, within time.Duration) {
+	t.Helper()
+	awaitBudget(t, n.clients, n.name, within, func(b *v1alpha1.PodUnavailableBudget) error {
+		if guarding := b.Status.GetCondition(v1alpha1.BudgetGuarding); !guarding.IsTrue() {
+			return fmt.Errorf("condition Guarding is %+v", guarding)
+		}
+		return nil
+	})
+}
+
+// awaitReady waits until all pods of web are Ready.
+func (n *namespace) awaitReady(t *testing.T, within time.Duration) {
+	t.Helper()
+	poll.Require(t, 250*time.Millisecond, within, "all pods are Ready", func(context.Context) error {
+		if left := notReady(t, n.clients, n.name); len(left) > 0 {
+			return fmt.Errorf("pods that are not Ready: %v", left)
+		}
+		return nil
+	})
 }
 
 // podNames returns the names of the pods that are not terminating.
 func (n *namespace) podNames(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "-o",
-		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+	return runningPods(t, n.clients, n.name)
 }
 
 // awaitAllowed waits until the budget allows a number of pods and has no
@@ -95,20 +132,17 @@ func allows(allowed int32) func(*v1alpha1.PodUnavailableBudget) error {
 
 func awaitBudget(t *testing.T, c clients, namespace string, within time.Duration, holds func(*v1alpha1.PodUnavailableBudget) error) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
-	var last error
 	var b *v1alpha1.PodUnavailableBudget
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		if b, last = c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{}); last != nil {
-			return false, nil
+	if err := poll.Until(t.Context(), 50*time.Millisecond, within, "the budget is as expected", func(ctx context.Context) (err error) {
+		if b, err = c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+			return err
 		}
 		if b.Status.ObservedGeneration != b.Generation {
-			last = errors.New("not synced")
-			return false, nil
+			return errors.New("not synced")
 		}
-		last = holds(b)
-		return last == nil, nil
+		return holds(b)
 	}); err != nil {
-		t.Fatalf("not within %s: %v; %+v; pods that are not Ready: %v", within, last, b.Status, notReady(t, c, namespace))
+		t.Fatalf("%v; %+v; pods that are not Ready: %v", err, b.Status, notReady(t, c, namespace))
 	}
 	return b
 }
@@ -241,15 +275,5 @@ func (s *stormResult) deletePods(t *testing.T, c clients, namespace string, name
 // runningPods returns the names of the pods that are not terminating.
 func runningPods(t *testing.T, c clients, namespace string) []string {
 	t.Helper()
-	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, p := range list.Items {
-		if p.DeletionTimestamp == nil {
-			names = append(names, p.Name)
-		}
-	}
-	return names
+	return livePods(t, c.kube, namespace, metav1.ListOptions{LabelSelector: "app=web"})
 }

@@ -72,7 +72,7 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 	n.newRevision(t, configuration, "web-00002", 2)
 	n.routeTo(t, "web-00001")
 	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00001")[0])
 	n.run(t, append([]string{"delete", "pod"}, n.revisionPods(t, "web-00002")...)...)
@@ -136,7 +136,7 @@ func checkSelectorOfAKnativeService(t *testing.T) {
 	n.newRevision(t, n.newKnativeService(t), "web-00001", 2)
 	n.apply(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {selector: {matchLabels: {serving.knative.dev/service: web}}, maxUnavailable: 0}}`)
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00001")[0])
 	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
 	n.awaitRevisionPods(t, "web-00001", 0)

@@ -21,7 +21,7 @@ func TestAResizeIsDecidedByTheBudget(t *testing.T) {
   resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}, {resourceName: memory, restartPolicy: NotRequired}]}]}}`)
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	n.apply(t, budgetManifest("minAvailable: 1"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	resizeTo := func(requests string) []string {
 		return []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":` + requests + `}}]}}`}
 	}
@@ -73,7 +73,7 @@ func TestADrainWaitsAndCompletes(t *testing.T) {
 	if drain.Code != 0 || !strings.Contains(drain.Stderr, budgetDenial) {
 		t.Errorf("the drain was not denied and repeated:\n%s", drain)
 	}
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.awaitRollout(t)
 	if left := on(node); len(left) > 0 {
 		t.Errorf("pods remain on the node: %v", left)
 	}

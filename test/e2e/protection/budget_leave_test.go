@@ -29,7 +29,7 @@ func TestAnUpdateThatTakesAPodOutOfItsBudgetIsDecidedByTheBudget(t *testing.T) {
 	awaitAllowed(t, c, n.name, 1)
 	n.run(t, "label", "pod", pod, "--overwrite", "app=debug")
 	n.await(t, "the ReplicaSet has orphaned the pod", func() error {
-		if got := n.run(t, "get", "pod", pod, "-o", "jsonpath={.metadata.ownerReferences}"); got != "" {
+		if got := n.get(t, "pod", pod, "{.metadata.ownerReferences}"); got != "" {
 			return fmt.Errorf("owners are %s", got)
 		}
 		return nil
@@ -104,7 +104,7 @@ func TestControllersAdoptAndOrphanReplicaSetsUnderABudget(t *testing.T) {
 	n.run(t, "delete", "deployment", "web", "--cascade=orphan")
 	set := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
 	n.await(t, "the ReplicaSet is orphaned", func() error {
-		if got := n.run(t, "get", "replicaset", set, "-o", "jsonpath={.metadata.ownerReferences}"); got != "" {
+		if got := n.get(t, "replicaset", set, "{.metadata.ownerReferences}"); got != "" {
 			return fmt.Errorf("owners are %s", got)
 		}
 		return nil

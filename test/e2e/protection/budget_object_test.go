@@ -13,7 +13,7 @@ func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	label := func() string {
-		return n.run(t, "get", "namespace", n.name, "-o", `jsonpath={.metadata.labels.policy\.breakwater\.dev/guarded}`)
+		return n.get(t, "namespace", n.name, `{.metadata.labels.policy\.breakwater\.dev/guarded}`)
 	}
 	n.apply(t, budgetManifest("maxUnavailable: 0"))
 	if got := label(); got != "true" {
@@ -81,7 +81,7 @@ func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 		t.Errorf("got:\n%s", r)
 	}
 	n.await(t, "an Event reports the denial", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeDenied", "-o", "name"); got == "" {
+		if got := n.eventMessages(t, n.name, "reason=DisruptionWouldBeDenied"); got == "" {
 			return errors.New("no Event")
 		}
 		return nil

@@ -55,10 +55,10 @@ func TestAnOutageOfTheWebhookDeniesPodDeletionsOnlyInNamespacesWithABudget(t *te
 	}
 	n.run(t, "label", "pod", "short", "--overwrite", "app=short") // changes nothing, so the webhook is not called
 	n.await(t, "the kubelet has ended both pods", func() error {
-		if got := n.run(t, "get", "pods", "slow", "--ignore-not-found", "-o", "name"); got != "" {
+		if got := n.getIfExists(t, "pod", "slow", "{.metadata.name}"); got != "" {
 			return fmt.Errorf("%s exists", got)
 		}
-		if got := n.run(t, "get", "pod", "short", "-o", "jsonpath={.status.phase}"); got != "Succeeded" {
+		if got := n.get(t, "pod", "short", "{.status.phase}"); got != "Succeeded" {
 			return fmt.Errorf("phase of short is %s", got)
 		}
 		return nil

@@ -53,7 +53,7 @@ func TestABudgetCountsByTheScaleOfACustomResource(t *testing.T) {
 		}
 		return nil
 	})
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 
 	n.run(t, "delete", "pod", "web-0")
 	b := awaitAllowed(t, c, n.name, 0)
@@ -69,9 +69,9 @@ func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.run(t, "create", "configmap", "web")
 	n.apply(t, controlledPods("v1", "ConfigMap", n.run(t, "get", "configmap", "web", "-o", "jsonpath={.metadata.uid}"), 3))
-	n.run(t, "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=60s")
+	n.awaitReady(t, shortTimeout)
 	n.apply(t, budgetManifest("maxUnavailable: 1"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	n.checkDenied(t, "depends on unknown replicas of an owner (ConfigMap web: ", "delete", "pod", "web-0")
 	if got := n.run(t, "get", "pub", "web", "-o", `jsonpath={.status.conditions[?(@.type=="Synced")].reason}`); got != v1alpha1.ReasonOwnersUnknown {
 		t.Errorf("reason of condition Synced is %q", got)
@@ -109,9 +109,9 @@ func TestTheDeletionOfAControllerBelowAnotherIsDecidedByTheBudget(t *testing.T) 
 				}
 				return nil
 			})
-			n.run(t, "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=60s")
+			n.awaitReady(t, shortTimeout)
 			n.apply(t, budgetManifest("maxUnavailable: 0"))
-			n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+			n.awaitGuarding(t, shortTimeout)
 			n.checkDenied(t, budgetDenial, "delete", kind, "web", "--cascade=background")
 			n.checkDenied(t, budgetDenial, "delete", kind, "--all", "--wait=false")
 
@@ -142,7 +142,7 @@ func TestAJobEndsAtItsDeadlineUnderABudget(t *testing.T) {
 		n.run(t, "patch", "pod", pod, "--subresource=status", "-p", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
 	}
 	n.apply(t, budgetManifest("maxUnavailable: 0"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
 	n.run(t, "patch", "job", "web", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
 	n.run(t, "wait", "--for=condition=Failed", "job/web", "--timeout=60s")

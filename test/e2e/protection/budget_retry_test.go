@@ -45,7 +45,7 @@ func TestDenialsDoNotNeedABroker(t *testing.T) {
 func (n *namespace) awaitDenialEvent(t *testing.T) {
 	t.Helper()
 	n.await(t, "an Event reports a denial", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
+		if got := n.eventMessages(t, n.name, "reason=DisruptionDenied"); got == "" {
 			return errors.New("no Event DisruptionDenied")
 		}
 		return nil

@@ -47,7 +47,7 @@ func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("maxUnavailable: 1"))
 	n.apply(t, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}}`)
 	n.await(t, "the PodDisruptionBudget is computed", func() error {
-		if got := n.run(t, "get", "pdb", "web", "-o", "jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}"); got != "3 0" {
+		if got := n.get(t, "pdb", "web", "{.status.currentHealthy} {.status.disruptionsAllowed}"); got != "3 0" {
 			return fmt.Errorf("got %q", got)
 		}
 		return nil

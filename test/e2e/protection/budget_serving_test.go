@@ -34,7 +34,7 @@ func TestABudgetTellsTheScaleDownOfServingFromAKill(t *testing.T) {
 	n.apply(t, servingManifest(twoPods))
 	n.run(t, "wait", "--for=condition=Ready", "services.serving.knative.dev/web", "--timeout=120s")
 	n.apply(t, knativeBudget("minAvailable: 1"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	awaitNumbers(t, c, n.name, 2, 1, 2, 1)
 
 	// A pod whose processes do not run is unavailable, and the other one is protected.
@@ -162,7 +162,7 @@ func TestAKnativeServiceOfServingHasOneGeneratedBudget(t *testing.T) {
 	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
 	n.awaitRevisionPods(t, "web-00001", 0)
 	n.await(t, "the budgets are deleted", func() error {
-		if got := n.run(t, "get", "pub,pdb", "-o", "name"); got != "" {
+		if got := n.list(t, "pub", metav1.ListOptions{}, itemNames) + n.list(t, "pdb", metav1.ListOptions{}, itemNames); got != "" {
 			return fmt.Errorf("%s", got)
 		}
 		return nil

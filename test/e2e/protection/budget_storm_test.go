@@ -38,7 +38,7 @@ func barePodsWithBudget(t *testing.T, total, available int) (*namespace, clients
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, total)
 	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", available)))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=5m")
+	n.awaitGuarding(t, 5*time.Minute)
 	awaitBudget(t, c, n.name, 5*time.Minute, allows(int32(total-available))) // when all pods are Ready
 	return n, c
 }
@@ -139,7 +139,7 @@ func stormWithoutBudget(t *testing.T, requests int) time.Duration {
 	t.Helper()
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, requests)
-	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=5m")
+	n.awaitReady(t, 5*time.Minute)
 	names := runningPods(t, c, n.name)
 	began := time.Now()
 	if s := storm(t, c, n.name, names, requests); s.passed != requests {

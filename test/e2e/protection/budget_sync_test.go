@@ -17,7 +17,7 @@ import (
 func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.apply(t, deploymentManifest(3, "{}"))
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.awaitRollout(t)
 	controller := append(append([]string{}, system...), "scale", "deployment", "protection-controller")
 	n.cleanup(t, append(append([]string{}, system...), "rollout", "status", "deployment", "protection-controller", "--timeout=60s")...)
 	n.cleanup(t, append(controller, "--replicas=2")...)

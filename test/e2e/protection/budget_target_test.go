@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // targetManifest is a workload web of a kind with a pod spec.
@@ -26,14 +28,14 @@ func (n *namespace) checkTarget(t *testing.T, tc targetKind) {
 	t.Helper()
 	n.apply(t, targetManifest(tc.apiVersion, tc.kind, tc.spec, tc.pod))
 	n.await(t, "a pod is Ready", func() error {
-		if got := n.run(t, "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`); !strings.Contains(got, "True") || strings.Contains(got, "False") {
+		if got := n.list(t, "pod", metav1.ListOptions{LabelSelector: "app=web"}, `{.items[*].status.conditions[?(@.type=="Ready")].status}`); !strings.Contains(got, "True") || strings.Contains(got, "False") {
 			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
 	n.apply(t, fmt.Sprintf(`{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {targetRef: {apiVersion: %s, kind: %s, name: web}, maxUnavailable: 0}}`, tc.apiVersion, tc.kind))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
 	n.run(t, "delete", strings.ToLower(tc.kind), "web", "--timeout=60s") // deleting the topmost owner is not a disruption
 }

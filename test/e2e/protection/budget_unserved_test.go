@@ -33,7 +33,7 @@ func TestABudgetProtectsPodsWhoseOwnerIsServedInAnotherVersion(t *testing.T) {
 		return nil
 	})
 	n.apply(t, controlledPods(group+"/v1alpha1", "Game", n.run(t, "get", "games."+group, "web", "-o", "jsonpath={.metadata.uid}"), 3))
-	n.run(t, "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=60s")
+	n.awaitReady(t, shortTimeout)
 	n.apply(t, budgetManifest("maxUnavailable: 0"))
 	awaitTotal := func() {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestABudgetProtectsPodsWhoseOwnerIsServedInAnotherVersion(t *testing.T) {
 		})
 	}
 	awaitTotal()
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.awaitGuarding(t, shortTimeout)
 	n.checkDenied(t, budgetDenial, "delete", "pod", "web-0")
 
 	n.run(t, "patch", "crd", "games."+group, "--type=json", "-p", `[{"op": "replace", "path": "/spec/versions/0/served", "value": false}]`)

@@ -3,9 +3,12 @@
 package protection
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
@@ -15,8 +18,8 @@ func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
 	n.run(t, "annotate", "namespace", n.name, "policy.breakwater.dev/shadow=true")
 	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
 	n.await(t, "a pod exists", func() error {
-		if r := n.try(t, "get", "pods", "-o", "name"); !strings.Contains(r.Stdout, "pod/") {
-			return fmt.Errorf("%s", r)
+		if n.list(t, "pod", metav1.ListOptions{}, itemNames) == "" {
+			return errors.New("none")
 		}
 		return nil
 	})

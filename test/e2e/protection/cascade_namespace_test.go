@@ -3,9 +3,12 @@
 package protection
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The webhook lists the pods of a protected namespace.
@@ -15,8 +18,8 @@ func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
 	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
 	n.await(t, "three pods exist", func() error {
-		if r := n.try(t, "get", "pods", "-o", "name"); strings.Count(r.Stdout, "pod/") != 3 {
-			return fmt.Errorf("%s", r)
+		if got := strings.Fields(n.list(t, "pod", metav1.ListOptions{}, itemNames)); len(got) != 3 {
+			return fmt.Errorf("got %v", got)
 		}
 		return nil
 	})
@@ -24,9 +27,8 @@ func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 		n.checkDenied(t, "3 pods would be deleted with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
 	}
 	n.await(t, "an Event reports the denial", func() error {
-		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionDenied,involvedObject.name="+n.name, "-o", "name")
-		if r.Code != 0 || r.Stdout == "" {
-			return fmt.Errorf("%s", r)
+		if got := n.eventMessages(t, "default", "reason=CascadingDeletionDenied,involvedObject.name="+n.name); got == "" {
+			return errors.New("no Event")
 		}
 		return nil
 	})

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
@@ -13,7 +16,7 @@ func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, protectedWorkload("DaemonSet", "apps/v1", ""))
 	n.await(t, "the DaemonSet has pods", func() error {
-		if got := n.run(t, "get", "daemonset", "web", "-o", "jsonpath={.status.currentNumberScheduled}"); got == "" || got == "0" {
+		if got := n.get(t, "daemonset", "web", "{.status.currentNumberScheduled}"); got == "" || got == "0" {
 			return fmt.Errorf("currentNumberScheduled is %q", got)
 		}
 		return nil
@@ -39,7 +42,7 @@ spec:
   template:
     spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`)
 	n.await(t, "the Job is active", func() error {
-		if got := n.run(t, "get", "job", "web", "-o", "jsonpath={.status.active}"); got != "1" {
+		if got := n.get(t, "job", "web", "{.status.active}"); got != "1" {
 			return fmt.Errorf("active is %q", got)
 		}
 		return nil
@@ -88,8 +91,8 @@ func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	n.run(t, "delete", "deployment", "web", "--wait=false")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	n.await(t, "the Deployment is deleted", func() error {
-		if r := n.try(t, "get", "deployment", "web"); r.Code == 0 {
-			return fmt.Errorf("%s", r)
+		if _, err := n.kube.AppsV1().Deployments(n.name).Get(t.Context(), "web", metav1.GetOptions{}); !apierrs.IsNotFound(err) {
+			return fmt.Errorf("it exists: %w", err)
 		}
 		return nil
 	})
@@ -107,12 +110,12 @@ func TestADeploymentWithTheLabelInItsTemplateIsDeleted(t *testing.T) {
 				n := newNamespace(t)
 				label := key + ": " + value
 				n.apply(t, strings.NewReplacer(disableCascadingLabel+`: "true"`, label, "labels: {app: web}", "labels: {app: web, "+label+"}").Replace(protectedDeployment))
-				n.run(t, "rollout", "status", "deployment/web", "--timeout=60s")
+				n.awaitRollout(t)
 				n.checkDenied(t, "is protected from", "delete", "replicaset", "-l", "app=web", "--wait=false")
 				n.run(t, "label", "deployment", "web", key+"-")
 				n.run(t, "delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
 				n.await(t, "the ReplicaSet and its pods are deleted", func() error {
-					if left := n.run(t, "get", "replicasets,pods", "-o", "name"); left != "" {
+					if left := n.list(t, "replicaset", metav1.ListOptions{}, itemNames) + n.list(t, "pod", metav1.ListOptions{}, itemNames); left != "" {
 						return fmt.Errorf("%s", left)
 					}
 					return nil

@@ -4,12 +4,15 @@ package protection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -63,14 +66,22 @@ spec:
 	n.cleanup(t, "delete", "pdfc", n.name)
 	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulatedPodSpec)
 	n.await(t, "all replicas enforce the flow control", func() error {
-		return replicas.Reach(8, func() error {
-			if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 && !strings.Contains(r.Stderr, "shadow mode") {
-				return errors.New("a deletion was admitted without the webhook")
-			}
-			return nil
-		})
+		return replicas.Reach(8, func() error { return n.deniesProbe(t) })
 	})
 	return c
+}
+
+// deniesProbe returns an error unless a flow control denies the deletion of pod probe, or would deny it without shadow mode.
+func (n *namespace) deniesProbe(t *testing.T) error {
+	result := n.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name("probe").
+		Body(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}).MaxRetries(0).Do(t.Context())
+	if slices.ContainsFunc(result.Warnings(), func(w net.WarningHeader) bool { return strings.Contains(w.Text, "shadow mode") }) {
+		return nil
+	}
+	if err := result.Error(); !apierrs.IsForbidden(err) {
+		return fmt.Errorf("the answer to a deletion is %w, want a denial", err)
+	}
+	return nil
 }
 
 func (c flowControl) setLimit(t *testing.T, n int) {
@@ -81,7 +92,7 @@ func (c flowControl) setLimit(t *testing.T, n int) {
 // status returns one field of the status.
 func (c flowControl) status(t *testing.T, path string) string {
 	t.Helper()
-	return c.run(t, "get", "pdfc", c.name, "-o", "jsonpath={.status."+path+"}")
+	return c.get(t, "pdfc", c.name, "{.status."+path+"}")
 }
 
 func (c flowControl) awaitOpen(t *testing.T, want string) {
@@ -99,7 +110,7 @@ func (c flowControl) awaitOpen(t *testing.T, want string) {
 func (n *namespace) awaitRunning(t *testing.T, app string, want int) (names []string) {
 	t.Helper()
 	n.await(t, fmt.Sprintf("%d pods run", want), func() error {
-		names = strings.Fields(n.run(t, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
+		names = strings.Fields(n.list(t, "pod", metav1.ListOptions{LabelSelector: "app=" + app, FieldSelector: "status.phase=Running"}, itemNames))
 		if len(names) != want {
 			return fmt.Errorf("%d pods run", len(names))
 		}

@@ -40,7 +40,7 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	n.await(t, "an Event names who closed it", func() error {
-		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "asked to close the breaker") {
+		if got := n.eventMessages(t, "default", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "asked to close the breaker") {
 			return errors.New(got)
 		}
 		return nil

@@ -122,7 +122,7 @@ func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 	awaitWebhooks := func(want string) {
 		t.Helper()
 		n.await(t, "the webhooks are "+want, func() error {
-			if got := n.run(t, "get", "validatingwebhookconfiguration", "breakwater-deletionflow", "-o", "jsonpath={.webhooks[*].name}"); got != want {
+			if got := n.get(t, "validatingwebhookconfiguration", "breakwater-deletionflow", "{.webhooks[*].name}"); got != want {
 				return fmt.Errorf("got %q", got)
 			}
 			return nil

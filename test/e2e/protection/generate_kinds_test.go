@@ -51,17 +51,6 @@ func kruiseWorkload(version, kind, annotations, spec string) string {
  spec: {replicas: 2, selector: {matchLabels: {app: web}}, %s}}`, version, kind, annotations, spec)
 }
 
-func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
-	t.Helper()
-	n.await(t, fmt.Sprintf("the limit of the generated %s %s is %q", kind, name, want), func() error {
-		got := n.run(t, "get", kind, name, "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
-		if got != want {
-			return fmt.Errorf("got %q", got)
-		}
-		return nil
-	})
-}
-
 func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// generatedLimit returns the limit of the Deployment's generated budget.
-func (n *namespace) generatedLimit(t *testing.T, kind string) string {
-	t.Helper()
-	return n.run(t, "get", kind, "deployment-web", "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
-}
-
+// awaitLimit waits for the limit of the Deployment's generated budget.
 func (n *namespace) awaitLimit(t *testing.T, kind, want string) {
 	t.Helper()
-	n.await(t, fmt.Sprintf("the limit of the generated %s is %q", kind, want), func() error {
-		if got := n.generatedLimit(t, kind); got != want {
+	n.awaitLimitOf(t, kind, "deployment-web", want)
+}
+
+func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
+	t.Helper()
+	n.await(t, fmt.Sprintf("the limit of the generated %s %s is %q", kind, name, want), func() error {
+		if got := n.getIfExists(t, kind, name, "{.spec.maxUnavailable}{.spec.minAvailable}"); got != want {
 			return fmt.Errorf("got %q", got)
 		}
 		return nil
@@ -41,7 +41,7 @@ func TestGeneratedBudgetsFollowTheirWorkload(t *testing.T) {
 	n.awaitLimit(t, "pub", "2")
 	n.run(t, "patch", "pub", "deployment-web", "--type=merge", "-p", `{"spec":{"targetRef":null,"selector":{"matchLabels":{"app":"other"}}}}`)
 	n.await(t, "the target of the generated budget is restored", func() error {
-		if got := n.run(t, "get", "pub", "deployment-web", "-o", "jsonpath={.spec.targetRef.name}{.spec.selector}"); got != "web" {
+		if got := n.get(t, "pub", "deployment-web", "{.spec.targetRef.name}{.spec.selector}"); got != "web" {
 			return fmt.Errorf("the budget selects %q", got)
 		}
 		return nil

@@ -4,7 +4,6 @@ package protection
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -21,8 +20,7 @@ func knativeBudget(limits string) string {
 
 func (n *namespace) revisionPods(t *testing.T, revision string) []string {
 	t.Helper()
-	return strings.Fields(n.run(t, "get", "pods", "-l", "serving.knative.dev/revision="+revision, "-o",
-		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+	return livePods(t, n.kube, n.name, metav1.ListOptions{LabelSelector: "serving.knative.dev/revision=" + revision})
 }
 
 func (n *namespace) awaitRevisionPods(t *testing.T, revision string, count int) {

@@ -20,7 +20,7 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	const pods, least, spare, concurrency = 300, 100, 50, 10
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, pods)
-	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=5m")
+	n.awaitReady(t, 5*time.Minute)
 	names := runningPods(t, c, n.name)
 	if len(names) != pods {
 		t.Fatalf("%d pods exist", len(names))
@@ -62,7 +62,7 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 		return nil
 	})
 	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", least)))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=5m")
+	n.awaitGuarding(t, 5*time.Minute)
 	close(guards)
 	guarding := len(runningPods(t, c, n.name))
 	if guarding <= least {

@@ -11,12 +11,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // shortTimeout bounds the time until a controller has reacted.
@@ -29,20 +27,13 @@ var system = []string{"-n", systemNamespace}
 type namespace struct {
 	name string
 	kubectl.Kubectl
+	clients
 }
 
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := testnamespace.Create(t.Context(), kube, metav1.ObjectMeta{
+	c := connect(t)
+	own, err := testnamespace.Create(t.Context(), c.kube, metav1.ObjectMeta{
 		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "protection"},
 	})
 	if err != nil {
@@ -51,7 +42,7 @@ func newNamespace(t *testing.T) *namespace {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
-		if err := kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
+		if err := c.kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
 			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
 	})
@@ -59,7 +50,7 @@ func newNamespace(t *testing.T) *namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &namespace{name: own.Name, Kubectl: k}
+	return &namespace{own.Name, k, c}
 }
 
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
@@ -112,13 +103,7 @@ func (n *namespace) path(resource string) string {
 
 func (n *namespace) await(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, shortTimeout, true, func(context.Context) (bool, error) {
-		last = holds()
-		return last == nil, nil
-	}); err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", shortTimeout, what, last)
-	}
+	poll.Require(t, 250*time.Millisecond, shortTimeout, what, func(context.Context) error { return holds() })
 }
 
 // tryWithInput runs kubectl with stdin.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -35,7 +36,7 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 		n.apply(t, n.nodeManifest(name, cpu))
 		n.run(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout=60s")
 		n.await(t, "node "+name+" has only the taint of the test", func() error {
-			if got := n.run(t, "get", "node", name, "-o", "jsonpath={.spec.taints[*].key}"); got != "e2e" {
+			if got := n.get(t, "node", name, "{.spec.taints[*].key}"); got != "e2e" {
 				return fmt.Errorf("got %q", got)
 			}
 			return nil
@@ -57,8 +58,7 @@ func (n *namespace) deploymentOnNodes(name string, replicas int, priority string
 // podsOn returns the pods of web on a node that are not terminating.
 func (n *namespace) podsOn(t *testing.T, node string) []string {
 	t.Helper()
-	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o",
-		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+	return livePods(t, n.kube, n.name, metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "spec.nodeName=" + node})
 }
 
 // The pods of a lost node are deleted without the webhook. They count as
@@ -122,7 +122,7 @@ func TestANoExecuteTaintIsDecidedByTheBudgetAndADrainCompletesIt(t *testing.T) {
 	before := n.podsOn(t, nodes[0])
 	n.run(t, "taint", "node", nodes[0], "e2e-maintenance=now:NoExecute")
 	n.await(t, "the deletion of each pod on the node is denied", func() error {
-		denied := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "jsonpath={.items[*].message}")
+		denied := n.eventMessages(t, n.name, "reason=DisruptionDenied")
 		for _, p := range before {
 			if !strings.Contains(denied, p) {
 				return fmt.Errorf("no Event names %s: %s", p, denied)
@@ -136,7 +136,7 @@ func TestANoExecuteTaintIsDecidedByTheBudgetAndADrainCompletesIt(t *testing.T) {
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
 	awaitAllowed(t, c, n.name, 1)
 	n.run(t, "drain", nodes[0], "--ignore-daemonsets", "--timeout=60s")
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.awaitRollout(t)
 }
 
 // The scheduler deletes pods for pods of higher priority. Its deletions are
@@ -157,13 +157,16 @@ func TestPreemptionIsDecidedByTheBudget(t *testing.T) {
 	if left := n.podNames(t); len(left) != 4 {
 		t.Errorf("remaining pods are %v", left)
 	}
-	if got := n.run(t, "get", "pods", "-l", "app=urgent", "-o", "jsonpath={.items[*].status.phase}"); got != "Pending" {
+	phase := func() string {
+		return n.list(t, "pod", metav1.ListOptions{LabelSelector: "app=urgent"}, "{.items[*].status.phase}")
+	}
+	if got := phase(); got != "Pending" {
 		t.Errorf("phase of the pod with priority is %s", got)
 	}
 
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true, func(context.Context) (bool, error) {
-		return n.run(t, "get", "pods", "-l", "app=urgent", "-o", "jsonpath={.items[*].status.phase}") == "Running", nil
+		return phase() == "Running", nil
 	}); err != nil {
 		t.Fatalf("the pod with priority did not run: %v", err)
 	}

@@ -132,8 +132,8 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 			`{"webhooks":[{"name":"vpodbudget.kb.io","clientConfig":{"caBundle":"`+bundle+`"}}]}`)
 	}
 	bundle := func() string {
-		return n.run(t, "get", "validatingwebhookconfiguration", "breakwater-protection", "-o",
-			`jsonpath={.webhooks[?(@.name=="vpodbudget.kb.io")].clientConfig.caBundle}`)
+		return n.get(t, "validatingwebhookconfiguration", "breakwater-protection",
+			`{.webhooks[?(@.name=="vpodbudget.kb.io")].clientConfig.caBundle}`)
 	}
 	good := bundle()
 	other := base64.StdEncoding.EncodeToString([]byte(n.run(t, "get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)))

@@ -61,8 +61,8 @@ func TestOnlyDeletionsWithABudgetOrAFlowControlCallAWebhook(t *testing.T) {
 func (n *namespace) awaitNoGuards(t *testing.T) {
 	t.Helper()
 	n.await(t, "no namespace has a budget, and no flow control is registered", func() error {
-		namespaces := n.run(t, "get", "namespaces", "-l", "policy.breakwater.dev/guarded", "-o", "name")
-		webhooks := n.run(t, "get", "validatingwebhookconfiguration", "breakwater-deletionflow", "-o", "jsonpath={.webhooks[*].name}")
+		namespaces := n.list(t, "namespace", metav1.ListOptions{LabelSelector: "policy.breakwater.dev/guarded"}, itemNames)
+		webhooks := n.get(t, "validatingwebhookconfiguration", "breakwater-deletionflow", "{.webhooks[*].name}")
 		if namespaces+webhooks != "" {
 			return fmt.Errorf("got %q and %q", namespaces, webhooks)
 		}
