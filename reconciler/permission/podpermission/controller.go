@@ -107,7 +107,8 @@ func newStaleRemover(ctx context.Context, kube kubernetes.Interface) StaleRemove
 	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy)
 }
 
-// measure observes the tracked pods and leaks. Only the leader has values.
+// measure observes the tracked pods and leaks of the leader, and in each process the pods that it let go
+// and has not sent yet.
 func measure(meter metric.Meter, r *Reconciler) {
 	observe := func(name string, read func(observe func(int64, ...string))) {
 		metrics.Observe(meter, name, func(observe func(int64, ...string)) {
@@ -129,5 +130,5 @@ func measure(meter metric.Meter, r *Reconciler) {
 		_, pods := r.leaks.counts()
 		observe(pods)
 	})
-	observe("breakwater_permission_unsent_let_go_pods", func(observe func(int64, ...string)) { observe(r.unsentLetGo.count()) })
+	metrics.Observe(meter, "breakwater_permission_unsent_let_go_pods", func(observe func(int64, ...string)) { observe(r.unsentLetGo.count()) })
 }
