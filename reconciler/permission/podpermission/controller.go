@@ -80,13 +80,13 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 }
 
 func newReconciler(ctx context.Context, sender events.Sender, owners requiredsets.Owners, centre *centreclient.Client, store *settings.Store) *Reconciler {
-	kube, namespaces := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister()
+	kube, namespaces, clock := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister(), contextclock.Get(ctx)
 	recorder := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 	r := &Reconciler{
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},
-		settings:     store.Get, clock: contextclock.Get(ctx), recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
-		retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
+		settings:     store.Get, clock: clock, recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
+		ownersWithoutSets: newOwnersWithoutSets(clock), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
