@@ -138,6 +138,9 @@ func (c *call) poll(ctx context.Context, set string) error {
 		return a.err
 	}
 	c.input.Applications[set] = a.app
+	if a.app.Version == app.Version && len(c.input.Sets) > 1 {
+		c.input.ApplicationsKnown = false // another set, which is not polled, may be decided
+	}
 	return nil
 }
 

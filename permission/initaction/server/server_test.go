@@ -134,6 +134,27 @@ func TestTheConditionOfAWaitingPodNamesThePermissionAndItsOwner(t *testing.T) {
 	}
 }
 
+// Only one application is polled at a time.
+func TestADenialOfAnySetEndsTheCallWhileTheOthersAreNotDecided(t *testing.T) {
+	now := clocktest.NewFakeClock(time.Now())
+	w := newFixtureAt(t, now, newPod(func(p *corev1.Pod) { p.Spec.InitContainers[0].Env[0].Value = "orders,audit" }))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := make(chan protocol.Answer, 1)
+	go func() {
+		_, a := w.authorize("pod", `{"sets":["orders","audit"]}`)
+		answers <- a
+	}()
+	w.await("the call polls", func() bool { return w.centre.waiting() == 1 })
+	w.centre.mu.Lock()
+	audit := w.centre.apps["uid.127.0.0.1.audit"]
+	audit.State, audit.Version = api.Denied, audit.Version+1
+	w.centre.mu.Unlock()
+	now.Step(pollTimeout)
+	if a := waitForAnswer(t, answers); a.State != protocol.Denied || !strings.Contains(a.Message, "audit") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // With invalid parameters there are exactly three attempts, even if the container
 // restarts more often, and none until a reset.
 func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
