@@ -99,7 +99,12 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 	if err != nil {
 		return nil, err
 	}
-	if required := podmeta.Sets(pod); len(required) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(required, sets) {
+	if pod.Labels[podmeta.Label] != podmeta.LabelRequired {
+		// The webhook does not see in a copy which sets the original got from its workload.
+		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "pod %s does not have label %s=%s; if it is a copy by kubectl debug, create it "+
+			"with --keep-annotations, or without permissions, with --keep-init-containers=false", id, podmeta.Label, podmeta.LabelRequired)
+	}
+	if required := podmeta.Sets(pod); len(required) == 0 || !slices.Equal(required, sets) {
 		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "the init container of pod %s does not request these permission sets", id)
 	}
 	if !containsIP(s.currentIPs(ctx, pod, source), source) {

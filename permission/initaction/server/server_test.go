@@ -64,6 +64,24 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 	}
 }
 
+func TestARejectionSaysWhatIsWrongWithThePod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  func(*corev1.Pod)
+		want string
+	}{
+		"a copy by kubectl debug, without its label": {func(p *corev1.Pod) { p.Labels = nil },
+			"pod default/web does not have label stke.io/permission=required; if it is a copy by kubectl debug, create it with --keep-annotations, " +
+				"or without permissions, with --keep-init-containers=false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newPod(tc.pod))
+			if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Message != tc.want {
+				t.Errorf("%d %+v, want 403 %s", status, a, tc.want)
+			}
+		})
+	}
+}
+
 func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
 	w := newFixture(t, newPod(nil))
 	status, answer := w.authorize("pod", orders)
