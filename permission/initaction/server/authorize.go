@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,7 +116,7 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 		if sources, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
 		} else if !containsIP(sources, source) {
-			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
+			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request comes from %s and not from an address of pod %s: %s", source, id, strings.Join(sources, ", "))
 		}
 	}
 	if !workload.PodActive(pod) {

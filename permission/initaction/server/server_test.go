@@ -72,6 +72,8 @@ func TestARejectionSaysWhatIsWrongWithThePod(t *testing.T) {
 		"a copy by kubectl debug, without its label": {func(p *corev1.Pod) { p.Labels = nil },
 			"pod default/web does not have label stke.io/permission=required; if it is a copy by kubectl debug, create it with --keep-annotations, " +
 				"or without permissions, with --keep-init-containers=false"},
+		"the address of the request was translated": {func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.9"}, {IP: "fd00::9"}} },
+			"the request comes from 127.0.0.1 and not from an address of pod default/web: 10.0.0.9, fd00::9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, newPod(tc.pod))
