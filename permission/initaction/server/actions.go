@@ -180,6 +180,3 @@ func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	message := c.reporter.granted(ctx, c.input, c.Clock.Since(c.start))
 	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
-
-// isPermanent reports whether the same request would fail again.
-func isPermanent(err error) bool { return centreclient.IsPermanent(err) }

@@ -133,7 +133,7 @@ func (s *server) awaitLimit(ctx context.Context) bool {
 // While the breaker is open, failures do not count and the call is retried at
 // recheckInterval.
 func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
-	if !callsCentre(d.Action) || isPermanent(err) {
+	if !callsCentre(d.Action) || centreclient.IsPermanent(err) {
 		return false
 	}
 	c.input.ApplicationsKnown, c.input.BreakerAcquired = false, false
@@ -288,7 +288,7 @@ func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 	if answer, ok := c.endedAnswer(ctx); ok {
 		return answer // the error is a consequence of the end of the call
 	}
-	denied := isPermanent(err)
+	denied := centreclient.IsPermanent(err)
 	logging.FromContext(ctx).Warnw("Could not request permissions", "pod", c.key, "error", err)
 	d, recordErr := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})
