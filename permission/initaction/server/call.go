@@ -177,7 +177,7 @@ func (c *call) refresh(ctx context.Context) {
 	p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name)
 	if err != nil || p.UID != c.pod.UID {
 		// The pod is gone, or the cache does not have it yet.
-		p, err = c.getPod(ctx, podIdentity{types.NamespacedName{Namespace: c.pod.Namespace, Name: c.pod.Name}, c.pod.UID})
+		p, err = c.getPod(ctx, c.identity())
 		var rejected *problem
 		gone = errors.As(err, &rejected) && rejected.reason == reasonPodNotFound
 	}
@@ -196,6 +196,10 @@ func (c *call) refresh(ctx context.Context) {
 		return
 	}
 	c.input.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
+}
+
+func (c *call) identity() podIdentity {
+	return podIdentity{types.NamespacedName{Namespace: c.pod.Namespace, Name: c.pod.Name}, c.pod.UID}
 }
 
 // isOlder reports whether a is an earlier state of the pod than b.

@@ -423,6 +423,19 @@ func TestANewSandboxRevokesTheGrantsOfThePreviousOne(t *testing.T) {
 	}
 }
 
+// The call of the previous sandbox may stay open when its node has crashed, and the watch of its replica may be late.
+func TestACallWithAFormerAddressRevokesNoGrantOfThePresentOne(t *testing.T) {
+	present := newPod(func(p *corev1.Pod) { p.ResourceVersion, p.Status.PodIPs = "11", []corev1.PodIP{{IP: "10.0.0.7"}} })
+	w := newFixture(t, present)
+	w.updatePod(newPod(func(p *corev1.Pod) { p.ResourceVersion = "10" }))
+	if _, err := w.centre.Apply(t.Context(), api.ApplicationRequest{Cluster: w.settings.Cluster, PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted || w.centre.attempts() != 1 || len(w.centre.revoked) > 0 {
+		t.Errorf("%+v, %d attempts, revoked %+v; want the application of the present address", a, w.centre.attempts(), w.centre.revoked)
+	}
+}
+
 // Another pod may get the former address, whether the pod in its new sandbox may request permissions or not.
 func TestTheGrantsOfThePreviousSandboxAreRevokedAlthoughTheNewOneCanRequestNone(t *testing.T) {
 	for name, tc := range map[string]struct {
