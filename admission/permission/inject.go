@@ -2,6 +2,7 @@ package permission
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (i Injection) patchContainer(p *corev1.Pod) []Operation {
 	case at == 0:
 		return []Operation{{"replace", "/spec/initContainers/0", want}}
 	case at > 0:
-		return []Operation{{Op: "remove", Path: "/spec/initContainers/" + itoa(at)}, {"add", "/spec/initContainers/0", want}}
+		return []Operation{{Op: "remove", Path: "/spec/initContainers/" + strconv.Itoa(at)}, {"add", "/spec/initContainers/0", want}}
 	case len(p.Spec.InitContainers) == 0:
 		return []Operation{{"add", "/spec/initContainers", []corev1.Container{want}}}
 	}
@@ -133,7 +134,7 @@ func (Injection) patchVolume(p *corev1.Pod) []Operation {
 	case at >= 0 && equality.Semantic.DeepEqual(p.Spec.Volumes[at], want):
 		return nil
 	case at >= 0:
-		return []Operation{{"replace", "/spec/volumes/" + itoa(at), want}}
+		return []Operation{{"replace", "/spec/volumes/" + strconv.Itoa(at), want}}
 	case len(p.Spec.Volumes) == 0:
 		return []Operation{{"add", "/spec/volumes", []corev1.Volume{want}}}
 	}

@@ -1,9 +1,6 @@
 package permission
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // setMapKey returns the operation that sets a key of a map at path.
 func setMapKey(path string, have map[string]string, name, value string) []Operation {
@@ -17,5 +14,3 @@ func setMapKey(path string, have map[string]string, name, value string) []Operat
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 	return []Operation{{"add", path + "/" + name, value}}
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -43,7 +43,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		}
 	} else if waitsWithoutCondition(p) {
 		e.State, e.Reason = StateRunning, ReasonNotReported
-		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
+		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or init-action-server has not accepted its request", podmeta.ConditionAuthorized)}
 		if w := imageNotPulled(p); w != nil {
 			e.Why = []string{"the image of its init container cannot be pulled: " + w.Reason + ": " + w.Message}
 			e.WaysOut = waysToImage(p, w.Reason)

@@ -19,7 +19,6 @@ import (
 // number of goroutines and processes.
 type Breaker struct {
 	namespace string
-	maps      store
 	lister    corelisters.ConfigMapLister
 	commit    *groupcommit.Committer[*corev1.ConfigMap, Request, reply]
 	policy    func() Policy
@@ -30,7 +29,7 @@ type Breaker struct {
 func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy) *Breaker {
 	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
 	decide := func(cm *corev1.ConfigMap, group []Request) groupDecision { return policy().decideGroup(cm, group) }
-	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, groupcommit.Options{})}
+	return &Breaker{namespace: namespace, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, groupcommit.Options{})}
 }
 
 // decideTimeout bounds one call of Do.

@@ -71,7 +71,17 @@ func (c *call) applicationRequest(ctx context.Context, set string) (api.Applicat
 // revokeOtherIPs revokes the grants of the pod's previous sandbox, because another
 // pod may have its address now.
 func (c *call) revokeOtherIPs(ctx context.Context) error {
-	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.input.IPs})
+	// The cached addresses may be those of the previous sandbox, while another replica already requests permissions
+	// for the present ones.
+	pod, err := c.getPod(ctx, c.identity())
+	if err != nil {
+		return err
+	}
+	c.pod = pod
+	if !slices.Equal(c.currentIPs(ctx, pod, c.source), c.input.IPs) {
+		return nil // refresh begins again with the present addresses
+	}
+	_, err = c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.input.IPs})
 	if err != nil {
 		return fmt.Errorf("revoke the grants of the pod's previous IP addresses: %w", err)
 	}
@@ -138,6 +148,9 @@ func (c *call) poll(ctx context.Context, set string) error {
 		return a.err
 	}
 	c.input.Applications[set] = a.app
+	if a.app.Version == app.Version && len(c.input.Sets) > 1 {
+		c.input.ApplicationsKnown = false // another set, which is not polled, may be decided
+	}
 	return nil
 }
 
@@ -177,6 +190,3 @@ func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	message := c.reporter.granted(ctx, c.input, c.Clock.Since(c.start))
 	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
-
-// isPermanent reports whether the same request would fail again.
-func isPermanent(err error) bool { return centreclient.IsPermanent(err) }

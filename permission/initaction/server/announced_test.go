@@ -282,7 +282,11 @@ func TestAStatusThatDiffersFromTheAnnouncedAddressRevokesItsGrants(t *testing.T)
 	}
 	answers := w.authorizeAsync(t.Context())
 	w.waitForReason(podmeta.ReasonPermissionApplying)
-	w.updatePod(announcing("127.0.0.1", withStatus("10.0.0.9")))
+	reported := announcing("127.0.0.1", withStatus("10.0.0.9"))
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), reported, "default"); err != nil {
+		t.Fatal(err)
+	}
+	w.updatePod(reported)
 	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
 		t.Fatalf("%+v", a)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,7 +100,12 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 	if err != nil {
 		return nil, err
 	}
-	if required := podmeta.Sets(pod); len(required) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(required, sets) {
+	if pod.Labels[podmeta.Label] != podmeta.LabelRequired {
+		// The webhook does not see in a copy which sets the original got from its workload.
+		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "pod %s does not have label %s=%s; if it is a copy by kubectl debug, create it "+
+			"with --keep-annotations, or without permissions, with --keep-init-containers=false", id, podmeta.Label, podmeta.LabelRequired)
+	}
+	if required := podmeta.Sets(pod); len(required) == 0 || !slices.Equal(required, sets) {
 		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "the init container of pod %s does not request these permission sets", id)
 	}
 	if !containsIP(s.currentIPs(ctx, pod, source), source) {
@@ -110,7 +116,7 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 		if sources, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
 		} else if !containsIP(sources, source) {
-			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
+			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request comes from %s and not from an address of pod %s: %s", source, id, strings.Join(sources, ", "))
 		}
 	}
 	if !workload.PodActive(pod) {

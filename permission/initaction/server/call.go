@@ -133,7 +133,7 @@ func (s *server) awaitLimit(ctx context.Context) bool {
 // While the breaker is open, failures do not count and the call is retried at
 // recheckInterval.
 func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
-	if !callsCentre(d.Action) || isPermanent(err) {
+	if !callsCentre(d.Action) || centreclient.IsPermanent(err) {
 		return false
 	}
 	c.input.ApplicationsKnown, c.input.BreakerAcquired = false, false
@@ -177,7 +177,7 @@ func (c *call) refresh(ctx context.Context) {
 	p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name)
 	if err != nil || p.UID != c.pod.UID {
 		// The pod is gone, or the cache does not have it yet.
-		p, err = c.getPod(ctx, podIdentity{types.NamespacedName{Namespace: c.pod.Namespace, Name: c.pod.Name}, c.pod.UID})
+		p, err = c.getPod(ctx, c.identity())
 		var rejected *problem
 		gone = errors.As(err, &rejected) && rejected.reason == reasonPodNotFound
 	}
@@ -196,6 +196,10 @@ func (c *call) refresh(ctx context.Context) {
 		return
 	}
 	c.input.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
+}
+
+func (c *call) identity() podIdentity {
+	return podIdentity{types.NamespacedName{Namespace: c.pod.Namespace, Name: c.pod.Name}, c.pod.UID}
 }
 
 // isOlder reports whether a is an earlier state of the pod than b.
@@ -288,7 +292,7 @@ func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 	if answer, ok := c.endedAnswer(ctx); ok {
 		return answer // the error is a consequence of the end of the call
 	}
-	denied := isPermanent(err)
+	denied := centreclient.IsPermanent(err)
 	logging.FromContext(ctx).Warnw("Could not request permissions", "pod", c.key, "error", err)
 	d, recordErr := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})

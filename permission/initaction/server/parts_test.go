@@ -127,15 +127,20 @@ func TestAllReplicasTogetherObeyTheRateLimit(t *testing.T) {
 }
 
 func TestReplicasAreTheReadyEndpoints(t *testing.T) {
-	slice := func(ready ...*bool) *discoveryv1.EndpointSlice {
-		s := &discoveryv1.EndpointSlice{}
+	slice := func(family discoveryv1.AddressType, ready ...*bool) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{AddressType: family}
 		for _, r := range ready {
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: r}})
 		}
 		return s
 	}
-	if n := countReady([]*discoveryv1.EndpointSlice{slice(ptr.To(true), ptr.To(false), nil), slice(ptr.To(true))}); n != 3 {
+	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
+	ready := []*discoveryv1.EndpointSlice{slice(v4, ptr.To(true), ptr.To(false), nil), slice(v4, ptr.To(true))}
+	if n := countReady(ready); n != 3 {
 		t.Errorf("%d replicas", n)
+	}
+	if n := countReady(append(ready, slice(v6, ptr.To(true), ptr.To(false), ptr.To(true)))); n != 3 {
+		t.Errorf("%d replicas of a Service with two address families, want 3", n)
 	}
 	if n := countReady(nil); n != 1 {
 		t.Errorf("%d replicas without endpoints, want 1", n)

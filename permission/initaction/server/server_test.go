@@ -64,6 +64,26 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 	}
 }
 
+func TestARejectionSaysWhatIsWrongWithThePod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  func(*corev1.Pod)
+		want string
+	}{
+		"a copy by kubectl debug, without its label": {func(p *corev1.Pod) { p.Labels = nil },
+			"pod default/web does not have label stke.io/permission=required; if it is a copy by kubectl debug, create it with --keep-annotations, " +
+				"or without permissions, with --keep-init-containers=false"},
+		"the address of the request was translated": {func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.9"}, {IP: "fd00::9"}} },
+			"the request comes from 127.0.0.1 and not from an address of pod default/web: 10.0.0.9, fd00::9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newPod(tc.pod))
+			if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Message != tc.want {
+				t.Errorf("%d %+v, want 403 %s", status, a, tc.want)
+			}
+		})
+	}
+}
+
 func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
 	w := newFixture(t, newPod(nil))
 	status, answer := w.authorize("pod", orders)
@@ -130,6 +150,27 @@ func TestTheConditionOfAWaitingPodNamesThePermissionAndItsOwner(t *testing.T) {
 	}
 	w.centre.set(api.Granted)
 	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Only one application is polled at a time.
+func TestADenialOfAnySetEndsTheCallWhileTheOthersAreNotDecided(t *testing.T) {
+	now := clocktest.NewFakeClock(time.Now())
+	w := newFixtureAt(t, now, newPod(func(p *corev1.Pod) { p.Spec.InitContainers[0].Env[0].Value = "orders,audit" }))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := make(chan protocol.Answer, 1)
+	go func() {
+		_, a := w.authorize("pod", `{"sets":["orders","audit"]}`)
+		answers <- a
+	}()
+	w.await("the call polls", func() bool { return w.centre.waiting() == 1 })
+	w.centre.mu.Lock()
+	audit := w.centre.apps["uid.127.0.0.1.audit"]
+	audit.State, audit.Version = api.Denied, audit.Version+1
+	w.centre.mu.Unlock()
+	now.Step(pollTimeout)
+	if a := waitForAnswer(t, answers); a.State != protocol.Denied || !strings.Contains(a.Message, "audit") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -379,6 +420,19 @@ func TestANewSandboxRevokesTheGrantsOfThePreviousOne(t *testing.T) {
 	want := api.RevokeRequest{Cluster: "default", PodUID: "uid", KeepIPs: []string{"127.0.0.1"}}
 	if len(w.centre.revoked) != 1 || asJSON(t, w.centre.revoked[0]) != asJSON(t, want) || w.centre.attempts() != 1 {
 		t.Errorf("revoked %+v, %d attempts", w.centre.revoked, w.centre.attempts())
+	}
+}
+
+// The call of the previous sandbox may stay open when its node has crashed, and the watch of its replica may be late.
+func TestACallWithAFormerAddressRevokesNoGrantOfThePresentOne(t *testing.T) {
+	present := newPod(func(p *corev1.Pod) { p.ResourceVersion, p.Status.PodIPs = "11", []corev1.PodIP{{IP: "10.0.0.7"}} })
+	w := newFixture(t, present)
+	w.updatePod(newPod(func(p *corev1.Pod) { p.ResourceVersion = "10" }))
+	if _, err := w.centre.Apply(t.Context(), api.ApplicationRequest{Cluster: w.settings.Cluster, PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted || w.centre.attempts() != 1 || len(w.centre.revoked) > 0 {
+		t.Errorf("%+v, %d attempts, revoked %+v; want the application of the present address", a, w.centre.attempts(), w.centre.revoked)
 	}
 }
 

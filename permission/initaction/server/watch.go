@@ -116,16 +116,18 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
+// countReady returns the number of ready replicas, at least 1. Each has an endpoint per address family of the Service.
 func countReady(all []*discoveryv1.EndpointSlice) int {
-	n := 0
+	most, ready := 1, map[discoveryv1.AddressType]int{}
 	for _, s := range all {
 		for _, e := range s.Endpoints {
 			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				n++
+				ready[s.AddressType]++
 			}
 		}
+		most = max(most, ready[s.AddressType])
 	}
-	return max(n, 1)
+	return most
 }
 
 // trimPod returns a transform that keeps only the fields of a pod that the server uses. It

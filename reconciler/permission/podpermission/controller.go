@@ -6,11 +6,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
@@ -21,7 +18,6 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
@@ -30,7 +26,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
-	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -74,19 +69,19 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			impl.Enqueue(p)
 		}
 	}))
-	c := &periodicTasks{Reconciler: r, lister: centre, podReportReceiver: centre, staleRemover: newStaleRemover(ctx, r.kube)}
+	c := &periodicTasks{Reconciler: r, lister: centre, podReportReceiver: centre}
 	go c.run(ctx)
 	return impl
 }
 
 func newReconciler(ctx context.Context, sender events.Sender, owners requiredsets.Owners, centre *centreclient.Client, store *settings.Store) *Reconciler {
-	kube, namespaces := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister()
+	kube, namespaces, clock := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister(), contextclock.Get(ctx)
 	recorder := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 	r := &Reconciler{
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},
-		settings:     store.Get, clock: contextclock.Get(ctx), recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
-		retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
+		settings:     store.Get, clock: clock, recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
+		ownersWithoutSets: newOwnersWithoutSets(clock), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
@@ -98,16 +93,8 @@ func newReconciler(ctx context.Context, sender events.Sender, owners requiredset
 	return r
 }
 
-// newStaleRemover returns a StaleRemover with its own informer.
-func newStaleRemover(ctx context.Context, kube kubernetes.Interface) StaleRemover {
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))
-	lister := factory.Core().V1().ConfigMaps().Lister()
-	factory.Start(ctx.Done())
-	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy)
-}
-
-// measure observes the tracked pods and leaks. Only the leader has values.
+// measure observes the tracked pods and leaks of the leader, and in each process the pods that it let go
+// and has not sent yet.
 func measure(meter metric.Meter, r *Reconciler) {
 	observe := func(name string, read func(observe func(int64, ...string))) {
 		metrics.Observe(meter, name, func(observe func(int64, ...string)) {
@@ -129,5 +116,5 @@ func measure(meter metric.Meter, r *Reconciler) {
 		_, pods := r.leaks.counts()
 		observe(pods)
 	})
-	observe("breakwater_permission_unsent_let_go_pods", func(observe func(int64, ...string)) { observe(r.unsentLetGo.count()) })
+	metrics.Observe(meter, "breakwater_permission_unsent_let_go_pods", func(observe func(int64, ...string)) { observe(r.unsentLetGo.count()) })
 }

@@ -3,15 +3,28 @@ package podpermission
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+const (
+	// newPodTime is how long a pod is new. In a namespace that is not enabled, the owners of older pods are
+	// not read, because a cluster may have many such pods. It is longer than a change of the leader.
+	newPodTime = 5 * time.Minute
+	// ownersTTL is how long it is remembered that a controller and its owners request no permission sets.
+	ownersTTL = time.Minute
+	// maxOwners is how many such controllers are remembered.
+	maxOwners = 10_000
 )
 
 // uninjectedPods maps pods without the required init container to the reason.
@@ -126,15 +139,37 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 		value, requests = n.Annotations[podmeta.PermissionSetAnnotation]
 	}
 	reported := podmeta.Condition(p, podmeta.ConditionInjected) != nil
-	if !enabled && !requests && !reported {
-		return InjectionProblem{}, nil // avoids reading the owners of every pod
+	switch {
+	case enabled || reported:
+		value, _, err = r.requiredSets.Resolve(ctx, p.Namespace, p)
+	case !requests:
+		value, err = r.setsOfNewPod(ctx, p)
 	}
-	if enabled || reported {
-		if value, _, err = r.requiredSets.Resolve(ctx, p.Namespace, p); err != nil {
-			return InjectionProblem{}, err
-		}
+	if err != nil {
+		return InjectionProblem{}, err
 	}
 	return FindInjectionProblem(p, value, enabled), nil
+}
+
+// setsOfNewPod returns the annotation of the owners of a new pod in a namespace that is not enabled. The
+// chain of each controller is read once in ownersTTL.
+func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, error) {
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil || r.clock.Since(p.CreationTimestamp.Time) > newPodTime {
+		return "", nil
+	}
+	if _, known := r.ownersWithoutSets.Get(owner.UID); known {
+		return "", nil
+	}
+	value, found, err := r.requiredSets.Owners.Annotation(ctx, p.Namespace, p.OwnerReferences, podmeta.PermissionSetAnnotation)
+	if err == nil && !found {
+		r.ownersWithoutSets.Add(owner.UID, nil, ownersTTL)
+	}
+	return value, err
+}
+
+func newOwnersWithoutSets(c clock.PassiveClock) *utilcache.LRUExpireCache {
+	return utilcache.NewLRUExpireCacheWithClock(maxOwners, c)
 }
 
 func (r *Reconciler) setInjectedCondition(ctx context.Context, p *corev1.Pod, d InjectionProblem) error {

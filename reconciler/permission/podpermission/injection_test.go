@@ -2,10 +2,14 @@ package podpermission
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -67,6 +71,68 @@ type setsOfOwner struct{}
 
 func (setsOfOwner) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return "web", true, nil
+}
+
+// controlledPod is a new pod without the init container, whose annotation may be on its workload.
+func controlledPod(changes ...func(*corev1.Pod)) *corev1.Pod {
+	return pod(slices.Concat([]func(*corev1.Pod){withoutInitContainer, func(p *corev1.Pod) {
+		p.Labels, p.CreationTimestamp = nil, metav1.NewTime(zero)
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "replicaset", Controller: ptr.To(true)}}
+	}}, changes)...)
+}
+
+// A namespace may lose its label. Nothing else tells that the pods of its Deployments start without permissions.
+func TestANewPodWhoseWorkloadRequestsSetsIsReportedInANamespaceThatIsNotEnabled(t *testing.T) {
+	w := newFixture(t, controlledPod(), nil)
+	w.requiredSets.Owners = setsOfOwner{}
+	w.reconcile(t)
+	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
+		t.Errorf("condition %+v", c)
+	}
+	if events := w.events(); !strings.Contains(events, podmeta.ReasonNamespaceNotEnabled) || w.uninjected.counts()[podmeta.ReasonNamespaceNotEnabled] != 1 {
+		t.Errorf("events %q, counts %v", events, w.uninjected.counts())
+	}
+}
+
+// countedReads are the owners of pods without sets, and the number of their reads.
+type countedReads struct {
+	noOwners
+	reads int
+}
+
+func (c *countedReads) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
+	c.reads++
+	return c.noOwners.Annotation(ctx, namespace, refs, key)
+}
+
+// Most pods of a cluster may be in namespaces that never used permissions.
+func TestOwnersInNamespacesThatAreNotEnabledAreReadOncePerMinuteForNewPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		at   []time.Duration
+		want int
+	}{
+		"a new pod that changes often": {controlledPod(), []time.Duration{0, time.Second, ownersTTL}, 1},
+		"a minute later":               {controlledPod(), []time.Duration{0, ownersTTL + 1}, 2},
+		"a pod that is not new":        {controlledPod(), []time.Duration{newPodTime + 1}, 0},
+		"a pod without a controller":   {controlledPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), []time.Duration{0}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, owners := newFixture(t, tc.pod, nil), &countedReads{}
+			w.requiredSets.Owners = owners
+			for _, after := range tc.at {
+				w.clock.SetTime(zero.Add(after))
+				w.reconcile(t)
+			}
+			if owners.reads != tc.want {
+				t.Errorf("%d reads, want %d", owners.reads, tc.want)
+			}
+		})
+	}
 }
 
 func TestTheConditionIsRemovedWhenAPodNoLongerRequestsSets(t *testing.T) {

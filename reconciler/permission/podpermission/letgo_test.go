@@ -4,7 +4,10 @@ import (
 	"errors"
 	"testing"
 
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/reconciler"
 )
 
 func TestLetGoPodsAreSentWhenTheCentreAnswers(t *testing.T) {
@@ -28,5 +31,29 @@ func TestLetGoPodsAreSentWhenTheCentreAnswers(t *testing.T) {
 	l.send(t.Context(), c, "shop")
 	if len(c.requests) != 2 {
 		t.Error("a pod is sent twice")
+	}
+}
+
+// A former leader sends the pods that it let go, so it counts them, too.
+func TestAFormerLeaderCountsThePodsThatItHasNotSent(t *testing.T) {
+	w := newFixture(t, pod(), nil)
+	reader := metric.NewManualReader()
+	measure(metric.NewMeterProvider(metric.WithReader(reader)).Meter(""), w.Reconciler)
+	w.unsentLetGo.add("a")
+	w.Demote(reconciler.UniversalBucket())
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+				got[m.Name] += p.Value
+			}
+		}
+	}
+	if n := got["breakwater_permission_unsent_let_go_pods"]; n != 1 || len(got) != 1 {
+		t.Errorf("a process that does not lead has %v, want only 1 unsent pod", got)
 	}
 }

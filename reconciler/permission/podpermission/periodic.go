@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -20,18 +21,12 @@ const (
 	checkInterval = time.Minute
 )
 
-// StaleRemover removes stale entries of the breaker.
-type StaleRemover interface {
-	RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error)
-}
-
 // periodicTasks are the periodic tasks. Each process reports the pods whose finalizers it removed; the
 // other tasks are those of the leader.
 type periodicTasks struct {
 	*Reconciler
 	lister            ApplicationLister
 	podReportReceiver PodReportReceiver
-	staleRemover      StaleRemover
 
 	lastPodReport, lastCheck time.Time
 }
@@ -97,7 +92,7 @@ func (c *periodicTasks) checkLeaksAndBreakers(ctx context.Context, now time.Time
 			uids[podbreaker.Key(p.Namespace, p.Name)] = p.UID
 		}
 	}
-	removed, err := c.staleRemover.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
+	removed, err := podbreaker.RemoveStale(ctx, c.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace), now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
 	if err != nil {
 		logging.FromContext(ctx).Warnw("could not remove stale breaker entries", "error", err)
 	} else if removed > 0 {

@@ -1,26 +1,17 @@
 package podpermission
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
-
-// noBreakers has no entries of the breaker.
-type noBreakers struct{}
-
-func (noBreakers) RemoveStale(context.Context, time.Time, func(string) (types.UID, bool)) (int, error) {
-	return 0, nil
-}
 
 // A permission centre with its store receives the reports over HTTP. The settings are those of
 // the manifest.
@@ -49,7 +40,7 @@ func TestTheExistingPodsAreReportedEveryHour(t *testing.T) {
 	installed.Cluster = formerName
 	w.settings = func() settings.Settings { return installed }
 	centre := f.client("component")
-	tasks := &periodicTasks{Reconciler: w.Reconciler, lister: centre, podReportReceiver: centre, staleRemover: noBreakers{}}
+	tasks := &periodicTasks{Reconciler: w.Reconciler, lister: centre, podReportReceiver: centre}
 
 	// The first list of pods is older than both applications, so it revokes none. The centre
 	// accepts lists of the last hour, and of the next minute.

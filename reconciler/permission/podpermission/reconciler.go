@@ -19,6 +19,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -59,6 +60,8 @@ type Reconciler struct {
 	// unsentLetGo has pods that were let go, which the centre does not know yet.
 	unsentLetGo  *unsentLetGoPods
 	requiredSets requiredsets.Resolver
+	// ownersWithoutSets has the UIDs of controllers of pods that request no permission sets.
+	ownersWithoutSets *utilcache.LRUExpireCache
 	// uninjected has pods without the required init container.
 	uninjected *uninjectedPods
 	// leaks has the addresses with leaked grants.
