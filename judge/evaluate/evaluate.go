@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -305,7 +306,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, pr
 func bounded(text string) string {
 	const limit = 1000
 	if len(text) > limit {
-		return text[:limit] + "…"
+		return strings.ToValidUTF8(text[:limit], "") + "…"
 	}
 	return text
 }

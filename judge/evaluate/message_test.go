@@ -74,6 +74,15 @@ func withoutRequestsBefore(d Data) Data {
 	return d
 }
 
+func TestALongMessageIsCutBetweenTwoCharacters(t *testing.T) {
+	short, long := strings.Repeat("a", 1000), strings.Repeat("a", 999)
+	for text, want := range map[string]string{short: short, short + "b": short + "…", long + "é": long + "…"} {
+		if got := bounded(text); got != want {
+			t.Errorf("the end is %q, want %q", got[990:], want[990:])
+		}
+	}
+}
+
 func TestAPassNamesAWorseMetricThatDoesNotFailTheReleaseAlone(t *testing.T) {
 	const look = 5 * time.Minute
 	at := metav1.NewTime(time.UnixMilli(int64(start * 1000)))
