@@ -37,6 +37,7 @@ type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
 	// Default: all workloads.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, (e.operator in ['In', 'NotIn']) ? (has(e.values) && size(e.values) > 0) : (e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0)))",fieldPath=".matchExpressions",message="operators are In and NotIn, which need values, and Exists and DoesNotExist, which have none"
 	WorkloadSelector *metav1.LabelSelector `json:"workloadSelector,omitempty"`
 	// DefaultMetrics says whether the metrics that Breakwater knows are judged in addition
 	// to those in the field metrics, if their series exist: Discover or None.
