@@ -263,6 +263,9 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 	if m.Bad != "" {
 		if bad, ok := subset(m.Query, m.Bad); ok {
 			d.New.Bad, d.Old.Bad = filter(d.New.All, bad), filter(d.Old.All, bad)
+			if m.Signal == catalog.Custom && len(d.New.Bad)+len(d.Old.Bad) == 0 {
+				d.MissingLabel = missingLabel(bad, slices.Concat(d.New.All, d.Old.All))
+			}
 		} else if d.New.Bad, d.Old.Bad, d.Err = s.sides(ctx, m.Bad); d.Err != nil {
 			return d
 		}
@@ -363,6 +366,17 @@ func subset(query, bad string) ([]prometheus.Matchers, bool) {
 		out = append(out, b.Matchers)
 	}
 	return out, true
+}
+
+// missingLabel returns a label that a series must have to match, and that none of the series has. "" if there
+// is none, or no series.
+func missingLabel(matchers []prometheus.Matchers, series []samples.Series) string {
+	for _, m := range slices.Concat(matchers...) {
+		if len(series) > 0 && !m.Matches(nil) && !slices.ContainsFunc(series, func(s samples.Series) bool { return s.Labels[m.Label] != "" }) {
+			return m.Label
+		}
+	}
+	return ""
 }
 
 // filter returns the series that one of the matchers selects.

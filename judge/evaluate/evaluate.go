@@ -102,6 +102,9 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		o = compareMetric(in, compared)
 		e = o.Evidence
 	}
+	if d.MissingLabel != "" {
+		e.Message = strings.TrimPrefix(e.Message+"; no series of query has label "+d.MissingLabel, "; ")
+	}
 	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
 	if d.Signal != catalog.Health {
 		e.EValue, e.Threshold = number(math.Exp(math.Min(o.logE, 600))), number(threshold)
