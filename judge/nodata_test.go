@@ -150,6 +150,16 @@ func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
 	}
 }
 
+func TestAReplayHasALookInEachInterval(t *testing.T) {
+	target := v1alpha1.Target{New: `pod="new-1"`, StartTime: metav1.NewTime(at)}
+	in := Read(t.Context(), shop{[]samples.Series{memory("new-1", -10*time.Minute, 5*time.Minute)}}, v1alpha1.MetricCheckSpec{}, target)
+	for interval, want := range map[time.Duration]int32{LookInterval: 20, 2 * time.Minute: 3, time.Hour: 1} {
+		if r := EvaluateLooks(in, interval); r.Looks != want || !r.LookTime.Time.Equal(at.Add(5*time.Minute)) {
+			t.Errorf("every %s: %d looks, the last at %s, want %d", interval, r.Looks, r.LookTime, want)
+		}
+	}
+}
+
 // The label may exist only on failures, so the metric passes.
 func TestAMetricSaysThatNoSeriesHasALabelOfItsBadEvents(t *testing.T) {
 	const name = "http_server_request_duration_seconds_count"

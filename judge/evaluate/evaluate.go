@@ -326,9 +326,6 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.AnalysisDuration.Duration == 0 {
 		check.AnalysisDuration.Duration = 5 * time.Minute
 	}
-	if check.ReplayInterval.Duration == 0 {
-		check.ReplayInterval.Duration = 15 * time.Second
-	}
 	if check.WarmUp == nil {
 		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}
 	}

@@ -18,7 +18,6 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		value, low, high time.Duration
 	}{
 		{"analysisDuration", check.AnalysisDuration.Duration, time.Minute, 24 * time.Hour},
-		{"replayInterval", check.ReplayInterval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
 		{"warmUp", check.WarmUp.Duration, 0, check.AnalysisDuration.Duration - 1},
 	} {
 		if d.value < d.low || d.value > d.high {
