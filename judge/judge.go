@@ -58,14 +58,18 @@ func comparedSince(start, until, now time.Time, duration time.Duration) time.Tim
 // time of detection is only approximate, because the looks at a running release follow
 // wake-ups.
 func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
-	return EvaluateLooks(Read(ctx, reader, check, target))
+	return EvaluateLooks(Read(ctx, reader, check, target), LookInterval)
 }
 
+// LookInterval is the time between two looks of Replay. A running release is looked at every 10 to 20 seconds. The
+// threshold of a fail does not depend on the number of looks.
+const LookInterval = 15 * time.Second
+
 // EvaluateLooks evaluates samples that were read for the whole analysis, once for each interval.
-func EvaluateLooks(in evaluate.Input) v1alpha1.Record {
+func EvaluateLooks(in evaluate.Input, interval time.Duration) v1alpha1.Record {
 	end := in.End
 	var record *v1alpha1.Record
-	for now := in.Target.StartTime.Add(in.Check.ReplayInterval.Duration); ; now = now.Add(in.Check.ReplayInterval.Duration) {
+	for now := in.Target.StartTime.Add(interval); ; now = now.Add(interval) {
 		if now.After(end) {
 			now = end
 		}

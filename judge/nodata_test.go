@@ -147,6 +147,39 @@ func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
 	}
 }
 
+func TestAReplayHasALookInEachInterval(t *testing.T) {
+	target := v1alpha1.Target{New: `pod="new-1"`, StartTime: metav1.NewTime(at)}
+	in := Read(t.Context(), shop{[]samples.Series{memory("new-1", -10*time.Minute, 5*time.Minute)}}, v1alpha1.MetricCheckSpec{}, target)
+	for interval, want := range map[time.Duration]int32{LookInterval: 20, 2 * time.Minute: 3, time.Hour: 1} {
+		if r := EvaluateLooks(in, interval); r.Looks != want || !r.LookTime.Time.Equal(at.Add(5*time.Minute)) {
+			t.Errorf("every %s: %d looks, the last at %s, want %d", interval, r.Looks, r.LookTime, want)
+		}
+	}
+}
+
+// The label may exist only on failures, so the metric passes.
+func TestAMetricSaysThatNoSeriesHasALabelOfItsBadEvents(t *testing.T) {
+	const name = "http_server_request_duration_seconds_count"
+	var series []samples.Series
+	for pod, from := range map[string]time.Duration{"old-1": -10 * time.Minute, "new-1": -15 * time.Second} {
+		series = append(series, requests(pod, from, 5*time.Minute, 5, nil))
+	}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
+	for bad, want := range map[string]string{
+		name + `{code=~"5..",{{pods}}}`: "; no series of query has label code",
+		name + `{http_response_status_code=~"5..",{{pods}}} or ` + name + `{error_type!="",{{pods}}}`: "; no series of query has label error_type",
+		name + `{http_response_status_code=~"5..",{{pods}}}`:                                          "",
+		name + `{http_response_status_code=~"5..",region!="a",{{pods}}}`:                              "",
+		`http_failures_total{code=~"5..",{{pods}}}`:                                                   "",
+	} {
+		own := v1alpha1.Metric{Name: "failures", Kind: v1alpha1.KindRatio, Query: name + "{{{pods}}}", Bad: bad}
+		r := Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{DefaultMetrics: v1alpha1.DiscoverNone, Metrics: []v1alpha1.Metric{own}}, target)
+		if want = "0 % of new pods against 0 % of old pods" + want; r.Verdict != v1alpha1.VerdictPass || r.Metrics[0].Message != want {
+			t.Errorf("%s: verdict %s, message %q, want %q", bad, r.Verdict, r.Metrics[0].Message, want)
+		}
+	}
+}
+
 func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 	url := recording.Start(t, recording.Tuning)
 	client, err := prometheus.New(url, 15*time.Second, nil)

@@ -55,7 +55,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		in.Err = err
 		return in
 	}
-	in.Metrics = slices.DeleteFunc(readEach(ctx, metrics, s.metric), onlyOfQueueProxy)
+	in.Metrics = slices.DeleteFunc(readEach(ctx, metrics, s.metric), withoutSeries)
 	addRequests(in.Metrics)
 	if check.DefaultMetrics != v1alpha1.DiscoverNone && check.Callers != v1alpha1.DiscoverNone && !replaced(check, catalog.ServiceGraph()) {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
@@ -100,21 +100,23 @@ func readEach(ctx context.Context, metrics []catalog.Metric, read func(context.C
 	return out
 }
 
-// onlyOfQueueProxy reports whether no series of a metric are left without those of queue-proxy.
-func onlyOfQueueProxy(d evaluate.Data) bool {
-	switch {
-	case d.Err != nil:
+// withoutSeries reports whether a default metric does not apply to the pods: its series exist, but neither side has
+// those that its matchers select. For example, pods that only make calls have no series of incoming requests, and the HTTP
+// client of queue-proxy is not that of the application. If one side has series, or the day before had, the new version may
+// be the reason that others are missing.
+func withoutSeries(d evaluate.Data) bool {
+	if d.Signal == catalog.Custom || d.Err != nil {
 		return false
-	case catalog.WithoutQueueProxy(d.Query):
-		return len(d.New.All)+len(d.Old.All) == 0
-	default:
-		return catalog.WithoutQueueProxy(d.Bad) && len(d.New.Bad)+len(d.Old.Bad) == 0
 	}
+	if len(d.New.All)+len(d.Old.All)+len(d.Day.All) == 0 {
+		return true
+	}
+	_, among := subset(d.Query, d.Bad)
+	return d.Bad != "" && !among && len(d.New.Bad)+len(d.Old.Bad)+len(d.Day.Bad) == 0
 }
 
 // addRequests adds the requests of the pods to the metrics that depend on them: those of the
-// first metric that has series of new and of old pods. A metric may have none, for example
-// that of incoming spans if the pods report only outgoing ones.
+// first metric that has series of new and of old pods.
 func addRequests(metrics []evaluate.Data) {
 	for _, requests := range metrics {
 		if requests.Signal != catalog.Errors || requests.Kind != v1alpha1.KindRatio || requests.Err != nil ||
@@ -263,6 +265,9 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 	if m.Bad != "" {
 		if bad, ok := subset(m.Query, m.Bad); ok {
 			d.New.Bad, d.Old.Bad = filter(d.New.All, bad), filter(d.Old.All, bad)
+			if m.Signal == catalog.Custom && len(d.New.Bad)+len(d.Old.Bad) == 0 {
+				d.MissingLabel = missingLabel(bad, slices.Concat(d.New.All, d.Old.All))
+			}
 		} else if d.New.Bad, d.Old.Bad, d.Err = s.sides(ctx, m.Bad); d.Err != nil {
 			return d
 		}
@@ -363,6 +368,17 @@ func subset(query, bad string) ([]prometheus.Matchers, bool) {
 		out = append(out, b.Matchers)
 	}
 	return out, true
+}
+
+// missingLabel returns a label that a series must have to match, and that none of the series has. "" if there
+// is none, or no series.
+func missingLabel(matchers []prometheus.Matchers, series []samples.Series) string {
+	for _, m := range slices.Concat(matchers...) {
+		if len(series) > 0 && !m.Matches(nil) && !slices.ContainsFunc(series, func(s samples.Series) bool { return s.Labels[m.Label] != "" }) {
+			return m.Label
+		}
+	}
+	return ""
 }
 
 // filter returns the series that one of the matchers selects.

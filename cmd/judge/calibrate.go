@@ -55,6 +55,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	from.flags(flags)
 	list := flags.String("list", "", "CSV `file` of labelled releases with the header new,old,at,check,label; check is a file relative to the list, or empty")
 	asJSON := flags.Bool("json", false, "print JSON")
+	interval := intervalFlag(flags)
 	parallel := flags.Int("parallel", 2, "releases judged at the same time, 1 to 16")
 	if err := parse(flags, args); err != nil {
 		return exitError, err
@@ -98,7 +99,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		group.Go(func() error {
 			in := judge.Read(groupCtx, client, check, target)
 			for k, s := range variants {
-				record := judge.EvaluateLooks(judge.WithSensitivity(in, s))
+				record := judge.EvaluateLooks(judge.WithSensitivity(in, s), *interval)
 				outcomes[k][i] = outcomeOf(in, record, one.Bad)
 				if k == 0 {
 					r.Releases[i] = release{one.Line, one.New, label(one.Bad), record.Verdict, record.Reason, record.Message}

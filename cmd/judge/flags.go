@@ -46,6 +46,18 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	return prometheus.New(s.address, s.timeout, nil)
 }
 
+// intervalFlag adds the flag with the time between two looks at a past release.
+func intervalFlag(flags *flag.FlagSet) *time.Duration {
+	interval := judge.LookInterval
+	flags.Func("interval", "`time` between two looks at a release, at least 5s; default: 15s", func(text string) (err error) {
+		if interval, err = time.ParseDuration(text); err == nil && interval < 5*time.Second {
+			return errors.New("want at least 5s")
+		}
+		return err
+	})
+	return &interval
+}
+
 // parse parses the flags; arguments that are no flags are an error.
 func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {

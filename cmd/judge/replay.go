@@ -18,6 +18,7 @@ func replay(ctx context.Context, args []string, out, errs io.Writer) (int, error
 	oldPods := flags.String("old", "", "`matcher` of the old pods; empty: the new matcher, before --at")
 	at := flags.String("at", "", "`time` at which the first new pod became Ready: RFC 3339 or Unix seconds")
 	file := flags.String("check", "", "`file` with a MetricCheck; default: the default metrics")
+	interval := intervalFlag(flags)
 	if err := parse(flags, args); err != nil {
 		return exitError, err
 	}
@@ -33,7 +34,7 @@ func replay(ctx context.Context, args []string, out, errs io.Writer) (int, error
 	if err != nil {
 		return exitError, err
 	}
-	record := judge.Replay(ctx, client, check, target)
+	record := judge.EvaluateLooks(judge.Read(ctx, client, check, target), *interval)
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)

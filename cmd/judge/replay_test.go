@@ -231,6 +231,7 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 		"wrong time":      {with("--at", "yesterday"), "yesterday"},
 		"unknown flag":    {with("--nwe", "x"), "nwe"},
 		"argument":        {with("x"), `"x"`},
+		"interval":        {with("--interval", "4s"), "want at least 5s"},
 		"no file":         {with("--check", dir+"/none"), "none"},
 		"unknown field":   {with("--check", write("a", head+"spec: {lok: 5m}")), "lok"},
 		"wrong kind":      {with("--check", write("b", "kind: Deployment\n")), "Deployment"},

@@ -10,8 +10,10 @@ import (
 
 const (
 	// answerTTL is how long an answer of Prometheus is reused. All batches of a release send
-	// the same queries, so the number of queries does not grow with the number of batches.
-	answerTTL = 10 * time.Second
+	// the same queries, so the number of queries does not grow with the number of batches. It is
+	// longer than the 20 s between two looks: from the end of the analysis on, each look sends the
+	// same queries, and one whose time was too short for all of them is completed by the next.
+	answerTTL = 30 * time.Second
 	// maxAnswerBytes is the maximum size of all answers. GOMEMLIMIT of config/judge also has room for those
 	// that are read, and for those that a look still uses.
 	maxAnswerBytes = 256 << 20

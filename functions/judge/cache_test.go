@@ -12,6 +12,7 @@ import (
 	"time"
 	"weak"
 
+	realclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
@@ -131,6 +132,69 @@ func TestAQueryThatEveryLookLeftGivesUpItsPlace(t *testing.T) {
 	})
 }
 
+// taking is a Prometheus of which each query takes a while.
+type taking struct {
+	queries atomic.Int64
+	each    time.Duration
+}
+
+func (p *taking) Range(ctx context.Context, _ string, _, _ time.Time, _ time.Duration) ([]samples.Series, error) {
+	p.queries.Add(1)
+	select {
+	case <-time.After(p.each):
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The queries of a look take 40 s one after another. It has 30 s, and the next wake-up is 20 s after the first.
+func TestARepeatedLookEndsAlthoughPrometheusIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queries = 10
+		prometheus := &taking{each: 4 * time.Second}
+		shared := judge.NewSharedReader(prometheus, queries, realclock.RealClock{})
+		look := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for i := range queries {
+				if err := ask(ctx, shared, "metric_"+strconv.Itoa(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var looks sync.WaitGroup
+		looks.Go(func() {
+			if err := look(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the first look: %v", err)
+			}
+		})
+		time.Sleep(20 * time.Second)
+		if err := look(); err != nil {
+			t.Errorf("the second look: %v", err)
+		}
+		looks.Wait()
+		if n := prometheus.queries.Load(); n != queries {
+			t.Errorf("%d queries were sent, want %d", n, queries)
+		}
+	})
+}
+
+// A later look needs later samples.
+func TestAnAnswerIsNotReusedForAnotherTime(t *testing.T) {
+	prometheus := &answering{size: 1}
+	shared := judge.NewSharedReader(prometheus, 1, clocktesting.NewFakePassiveClock(ft.Now()))
+	for _, to := range []time.Time{ft.Now(), ft.Now().Add(5 * time.Second), ft.Now()} {
+		if _, err := shared.Range(t.Context(), "metric", ft.Now().Add(-time.Minute), to, time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(prometheus.answers); n != 2 {
+		t.Errorf("%d queries were sent, want one for each of two times", n)
+	}
+}
+
 // answering returns the same number of samples for each query, and knows which of its answers are
 // in memory.
 type answering struct {
@@ -169,7 +233,7 @@ func TestAnAnswerIsFreedWhenItIsNotReusedAnyMore(t *testing.T) {
 	if n := prometheus.inMemory(); n != 100 {
 		t.Errorf("%d answers are in memory, want 100", n)
 	}
-	clock.SetTime(ft.Now().Add(20 * time.Second))
+	clock.SetTime(ft.Now().Add(30 * time.Second))
 	if err := ask(t.Context(), shared, "later"); err != nil {
 		t.Fatal(err)
 	}

@@ -263,10 +263,12 @@ func latency(fam family, name, extra string) Metric {
 	return m
 }
 
+// latencyUnit returns the unit of a histogram. Without a unit in their names, the former histograms of OpenTelemetry
+// for servers are in milliseconds, and those that replaced them in seconds.
 func latencyUnit(name string) string {
 	switch {
 	case strings.Contains(name, "milliseconds"), strings.Contains(name, "_ms_"), strings.Contains(name, "latencies"),
-		strings.HasSuffix(name, "duration_bucket") && strings.HasPrefix(name, "http_"):
+		name == "http_server_duration_bucket", name == "rpc_server_duration_bucket":
 		return "milliseconds"
 	default:
 		return "seconds"

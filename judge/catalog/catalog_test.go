@@ -99,3 +99,26 @@ func TestEveryFamilyOfRequestsIsKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestTheUnitOfALatencyFollowsFromTheName(t *testing.T) {
+	const seconds, milliseconds = "seconds", "milliseconds"
+	for name, want := range map[string]string{
+		"http_server_request_duration_seconds_bucket": seconds,
+		"http_server_request_duration_bucket":         seconds,
+		"http_server_duration_milliseconds_bucket":    milliseconds,
+		"http_server_duration_bucket":                 milliseconds,
+		"rpc_server_call_duration_bucket":             seconds,
+		"rpc_server_duration_bucket":                  milliseconds,
+		"http_request_duration_bucket":                seconds,
+		"istio_request_duration_milliseconds_bucket":  milliseconds,
+		"response_latency_ms_bucket":                  milliseconds,
+		"revision_request_latencies_bucket":           milliseconds,
+		"traces_spanmetrics_latency_bucket":           seconds,
+	} {
+		found := Found{Name: name, Labels: map[string][]string{"reporter": {"destination"}}}
+		m := Resolve([]Found{found})[0]
+		if smallest := map[string]string{seconds: "0.002", milliseconds: "2"}[want]; m.Unit != want || m.SmallestChange.Absolute != smallest {
+			t.Errorf("%s is in %s with a smallest change of %s, want %s in %s", name, m.Unit, m.SmallestChange.Absolute, smallest, want)
+		}
+	}
+}

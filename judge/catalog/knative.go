@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 const (
 	// QueueProxy is the container that Knative Serving adds to the pods of a Revision.
@@ -19,9 +16,6 @@ const (
 // or at least label instance with port 9091, which no other container of these pods may use. Series of
 // OpenTelemetry have a label with the container.
 const notQueueProxy = `container!="queue-proxy",container_name!="queue-proxy",instance!~".+:9091"`
-
-// WithoutQueueProxy reports whether an expression leaves out the series of queue-proxy.
-func WithoutQueueProxy(expression string) bool { return strings.Contains(expression, notQueueProxy) }
 
 // LeftOut reports whether a series is one of queue-proxy, and not one of the requests that it counts.
 func LeftOut(labels map[string]string) bool {

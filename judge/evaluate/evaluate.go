@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,6 +103,9 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	default:
 		o = compareMetric(in, compared)
 		e = o.Evidence
+	}
+	if d.MissingLabel != "" {
+		e.Message = strings.TrimPrefix(e.Message+"; no series of query has label "+d.MissingLabel, "; ")
 	}
 	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
 	if d.Signal != catalog.Health {
@@ -308,7 +312,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, pr
 func bounded(text string) string {
 	const limit = 1000
 	if len(text) > limit {
-		return text[:limit] + "…"
+		return strings.ToValidUTF8(text[:limit], "") + "…"
 	}
 	return text
 }
@@ -324,9 +328,6 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	}
 	if check.AnalysisDuration.Duration == 0 {
 		check.AnalysisDuration.Duration = 5 * time.Minute
-	}
-	if check.ReplayInterval.Duration == 0 {
-		check.ReplayInterval.Duration = 15 * time.Second
 	}
 	if check.WarmUp == nil {
 		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}

@@ -57,6 +57,8 @@ type Data struct {
 	// are known that ran at the same time, or the release is on probation. The pods of the
 	// reference may be the same, or others.
 	ReferenceBefore bool
+	// MissingLabel is a label that bad events must have, and that no series of the query has. "" if each label exists.
+	MissingLabel string
 	// Err is why the series could not be read.
 	Err error
 }

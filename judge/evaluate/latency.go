@@ -137,12 +137,14 @@ func latency(d Data, f frame) outcome {
 	}
 	if len(bounds) < 2 {
 		o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
-		if o.newSamples > 0 && o.oldSamples > 0 {
-			ofNew, ofOld := d.sides()
+		ofNew, ofOld := d.sides()
+		switch {
+		case o.newSamples > 0 && o.oldSamples > 0:
 			o.reason, o.message = v1alpha1.ReasonNoReference, fmt.Sprintf("the histograms %s and %s have no bucket in common", ofNew, ofOld)
-		} else if o.oldSamples > 0 {
-			ofNew, ofOld := d.sides()
+		case o.oldSamples > 0:
 			o.reason, o.message = v1alpha1.ReasonNoTraffic, fmt.Sprintf("there are requests %s and none %s", ofOld, ofNew)
+		case len(newB)+len(oldB) == 0:
+			o.reason, o.message = v1alpha1.ReasonInsufficientData, "no series has label le: the query does not find the buckets of a histogram"
 		}
 		return o
 	}
@@ -150,11 +152,10 @@ func latency(d Data, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
 	var best outcome
 	var values []float64
+	compared := false
 	for i, tail := range tails {
 		s, factor, dayFactor, value := slow(newB, oldB, dayB, bounds, i)
-		if s.newAll == nil {
-			continue
-		}
+		compared = compared || len(s.newAll) > 0
 		c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 		o := d.outcome(c, s, f)
 		if c.reference == v1alpha1.ReferenceBefore && dayFactor > 0 {
@@ -176,11 +177,13 @@ func latency(d Data, f frame) outcome {
 			best = o
 		}
 	}
-	if len(values) > 0 {
-		best.logE = sequential.LogMean(values)
-	}
-	if oldB.all().total() < 1 {
+	best.logE = sequential.LogMean(values)
+	switch {
+	case oldB.all().total() < 1:
 		best.newSamples = newB.all().total() // nothing was compared, but the message counts them
+	case !compared && newB.all().total() >= 1:
+		_, ofOld := d.sides()
+		best.reason, best.message = v1alpha1.ReasonInsufficientData, fmt.Sprintf("nearly all requests %s are above the highest bound of the histogram", ofOld)
 	}
 	newAll, oldAll := maps.Clone(newB.all()), maps.Clone(oldB.all())
 	mergeSmallKinds(oldAll, newAll)

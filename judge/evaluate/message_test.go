@@ -74,6 +74,47 @@ func withoutRequestsBefore(d Data) Data {
 	return d
 }
 
+func TestALatencyThatIsNotComparedSaysWhy(t *testing.T) {
+	const look = 2 * time.Minute
+	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 1, old: 1, load: 20, factor: 1}
+	edited := func(edit func(*samples.Series)) Data {
+		d := w.latency(look)
+		for _, side := range [][]samples.Series{d.New.All, d.Old.All} {
+			for i := range side {
+				edit(&side[i])
+			}
+		}
+		return d
+	}
+	for name, tc := range map[string]struct {
+		data Data
+		want string
+	}{
+		"requests above all bounds": {edited(func(s *samples.Series) {
+			for i := range s.Points {
+				if s.Labels["le"] != "+Inf" {
+					s.Points[i].V = 0
+				}
+			}
+		}), "nearly all requests of old pods are above the highest bound of the histogram"},
+		"no buckets":              {edited(func(s *samples.Series) { delete(s.Labels, "le") }), "no series has label le"},
+		"a native histogram only": {edited(func(s *samples.Series) { delete(s.Labels, "le"); s.Points = nil }), "no series has label le"},
+	} {
+		if e := looks(tc.data, look, "1%").Metrics[0]; e.Reason != v1alpha1.ReasonInsufficientData || !strings.Contains(e.Message, tc.want) {
+			t.Errorf("%s: %s: %q, want %q", name, e.Reason, e.Message, tc.want)
+		}
+	}
+}
+
+func TestALongMessageIsCutBetweenTwoCharacters(t *testing.T) {
+	short, long := strings.Repeat("a", 1000), strings.Repeat("a", 999)
+	for text, want := range map[string]string{short: short, short + "b": short + "…", long + "é": long + "…"} {
+		if got := bounded(text); got != want {
+			t.Errorf("the end is %q, want %q", got[990:], want[990:])
+		}
+	}
+}
+
 func TestAPassNamesAWorseMetricThatDoesNotFailTheReleaseAlone(t *testing.T) {
 	const look = 5 * time.Minute
 	at := metav1.NewTime(time.UnixMilli(int64(start * 1000)))

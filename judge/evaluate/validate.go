@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
@@ -16,7 +18,6 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		value, low, high time.Duration
 	}{
 		{"analysisDuration", check.AnalysisDuration.Duration, time.Minute, 24 * time.Hour},
-		{"replayInterval", check.ReplayInterval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
 		{"warmUp", check.WarmUp.Duration, 0, check.AnalysisDuration.Duration - 1},
 	} {
 		if d.value < d.low || d.value > d.high {
@@ -25,6 +26,9 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 	}
 	if p := check.Probation; p != nil && (p.Duration < time.Minute || p.Duration > 72*time.Hour) {
 		return fmt.Errorf("spec.probation is %s, want 1m to 72h", p.Duration)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(check.WorkloadSelector); err != nil {
+		return fmt.Errorf("spec.workloadSelector: %w", err)
 	}
 	if rate, err := percent(check.MaxFalsePositiveRate); err != nil || rate <= 0 || rate > 0.2 {
 		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want above 0%%, at most 20%%", check.MaxFalsePositiveRate)

@@ -129,7 +129,7 @@ func labels(m model.Metric) map[string]string {
 
 func shorten(query string) string {
 	if len(query) > 300 {
-		return query[:300] + "…"
+		return strings.ToValidUTF8(query[:300], "") + "…"
 	}
 	return query
 }

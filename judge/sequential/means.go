@@ -36,7 +36,7 @@ func LongRunVariance(values []float64) float64 {
 	if n < 4 {
 		return math.NaN()
 	}
-	single := variance(values)
+	single := Variance(values)
 	floor := 3 * single / float64(n)
 	best := floor
 	for _, size := range []int{2, 4, 8} {
@@ -50,15 +50,13 @@ func LongRunVariance(values []float64) float64 {
 				means[b] += v / float64(size)
 			}
 		}
-		best = math.Max(best, variance(means)/float64(batches))
+		best = math.Max(best, Variance(means)/float64(batches))
 	}
 	return best
 }
 
 // Variance returns the sample variance.
-func Variance(values []float64) float64 { return variance(values) }
-
-func variance(values []float64) float64 {
+func Variance(values []float64) float64 {
 	n := float64(len(values))
 	if n < 2 {
 		return 0

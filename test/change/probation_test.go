@@ -22,7 +22,7 @@ import (
 // createCheck creates a MetricCheck with a probation.
 func (f fixture) createCheck(ctx context.Context, probation time.Duration, options metav1.CreateOptions) error {
 	check := &judgev1alpha1.MetricCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
-	check.Spec.AnalysisDuration, check.Spec.ReplayInterval = metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 15 * time.Second}
+	check.Spec.AnalysisDuration.Duration = time.Minute
 	check.Spec.Probation = &metav1.Duration{Duration: probation}
 	_, err := f.Breakwater.JudgeV1alpha1().MetricChecks(f.namespace).Create(ctx, check, options)
 	return err

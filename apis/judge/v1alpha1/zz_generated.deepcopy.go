@@ -182,7 +182,6 @@ func (in *MetricCheckSpec) DeepCopyInto(out *MetricCheckSpec) {
 		}
 	}
 	out.AnalysisDuration = in.AnalysisDuration
-	out.ReplayInterval = in.ReplayInterval
 	if in.WarmUp != nil {
 		in, out := &in.WarmUp, &out.WarmUp
 		*out = new(v1.Duration)
