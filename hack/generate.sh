@@ -11,7 +11,7 @@ module=github.com/breakwater-dev/breakwater
 apis=(change/v1alpha1 judge/v1alpha1 policy/v1alpha1)
 packages=("${apis[@]/#/$module/apis/}")
 header=hack/boilerplate.go.txt
-export GOFLAGS=-mod=mod
+export GOFLAGS='-mod=mod -trimpath'
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 

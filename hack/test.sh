@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 rm -f bin/*.json
 # Expected minutes of each target with warm caches on two cores.
-declare -A expected=([lint]=2 [verify]=1 [test-unit]=6 [test-rates]=2 [test-cost]=1 [test-release]=1 [test-cluster]=2 [test-alone]=3 [test-controlplane]=10 [test-e2e]=18 [test-chaos]=3 [test-upgrade]=4)
+declare -A expected=([lint]=2 [verify]=1 [test-unit]=6 [test-models]=2 [test-rates]=2 [test-cost]=1 [test-release]=1 [test-cluster]=2 [test-alone]=3 [test-controlplane]=10 [test-e2e]=18 [test-chaos]=3 [test-upgrade]=4)
 # A test that hangs is ended before CI ends the run, so that its goroutine stacks are printed.
 export TEST_DEADLINE=$((EPOCHSECONDS + ${TEST_MINUTES:-85} * 60))
 rows=()

@@ -2,6 +2,6 @@
 
 package evaluate
 
-// The race detector makes the arithmetic ten times slower; make test-unit also simulates without
-// it.
+// The race detector makes the arithmetic ten times slower; make test-models simulates
+// without it.
 const defaultReleases = 6

@@ -116,12 +116,25 @@ func (p *ControlPlane) redirectKlog() error {
 	return nil
 }
 
-func (p *ControlPlane) start() error {
+// buildTool returns the cluster tool: that of the environment variable CLUSTER, which make has
+// built, or a new one.
+func (p *ControlPlane) buildTool() (string, error) {
+	if tool := os.Getenv("CLUSTER"); tool != "" {
+		return tool, nil
+	}
 	tool := filepath.Join(p.dir, "cluster")
 	build := exec.CommandContext(p.ctx, "go", "build", "-o", tool, ".")
 	build.Dir = filepath.Join(p.root, "test", "cluster")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build test/cluster: %w\n%s", err, out)
+		return "", fmt.Errorf("build test/cluster: %w\n%s", err, out)
+	}
+	return tool, nil
+}
+
+func (p *ControlPlane) start() error {
+	tool, err := p.buildTool()
+	if err != nil {
+		return err
 	}
 	p.tool = exec.CommandContext(context.WithoutCancel(p.ctx), tool, "controlplane", p.dir)
 	p.tool.Dir, p.tool.Stderr = p.root, os.Stderr

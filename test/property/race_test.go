@@ -3,5 +3,5 @@
 package property
 
 // A history runs in one goroutine, and takes five times as long with the race detector. make
-// test-unit also runs all without it.
+// test-models runs all without it.
 const defaultChecks = "6"

@@ -2,6 +2,6 @@
 
 package changepod
 
-// raceSlowdown reduces the load. The simulation runs in one goroutine; make test-unit also runs
+// raceSlowdown reduces the load. The simulation runs in one goroutine; make test-models also runs
 // it without the race detector.
 const raceSlowdown = 4

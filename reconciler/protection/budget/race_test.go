@@ -2,5 +2,5 @@
 
 package budget
 
-// The model runs in one goroutine. make test-unit also runs it without the race detector.
+// The model runs in one goroutine. make test-models also runs it without the race detector.
 const defaultChecks = "40"

@@ -108,8 +108,8 @@ var Proofs = []Proof{
 
 	// make.
 	in(".ci/run", "make test", `make test`),
-	in("Makefile", "hack/test.sh lint+test-alone verify test-unit test-rates+test-cost test-release+test-cluster test-controlplane test-e2e test-chaos test-upgrade",
-		`make (lint|verify|test-unit|test-rates|test-cost|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-chaos|test-upgrade|up|lint verify|lint verify test-unit test-rates|generate)`),
+	in("Makefile", "hack/test.sh lint+test-alone verify test-unit test-rates+test-cost test-models+test-release+test-cluster test-controlplane test-e2e test-chaos test-upgrade",
+		`make (lint|verify|test-unit|test-models|test-rates|test-cost|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-chaos|test-upgrade|up|lint verify|lint verify test-unit test-models test-rates|generate)`),
 	in("test/docs/proof_test.go", `"make", "-s", "help"`, `make help`),
 	in("tools/site/site_test.go", "Read(root, repository)", `make site`),
 	in("Makefile", "install: apply", `make apply`),
