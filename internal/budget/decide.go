@@ -40,7 +40,7 @@ type Decision struct {
 	Admitted bool
 	// Outdated reports whether the budget has another generation than the Request.
 	Outdated bool
-	// Unsynced reports whether the numbers do not follow from the current spec yet.
+	// Unsynced reports whether the controller has not handled the current spec yet.
 	Unsynced bool
 	// UnknownReplicas says why the budget cannot compute what is allowed; see
 	// Derivation.UnknownReplicas.

@@ -107,14 +107,11 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 	return status
 }
 
-// unsynced denies a request until the controller has computed the budget. A controller that runs does so at once, so
-// this denial has a Retry-After.
+// unsynced denies a request until the controller has computed the budget.
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not synced with its generation %d yet, so requests about its pods are denied: try again. "+
 		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
-	answer := tryAgain(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
-	answer.Response.Result.Details.RetryAfterSeconds = 1
-	return answer
+	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }
 
 // stale denies a request, because pods may have been lost since the numbers of the budget
@@ -123,8 +120,10 @@ func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 func stale(b *v1alpha1.PodUnavailableBudget, reason string) admission.Answer {
 	message := fmt.Sprintf("the numbers of PodUnavailableBudget %s may be old (%s), so requests about its pods are denied: try again. "+
 		"Ways out: check Deployment protection-controller; or set spec.shadow of the budget to true, which only reports", b.Name, reason)
-	return tryAgain(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
+	answer := retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
 		metav1.StatusCause{Type: admission.CauseUndecided, Message: reason})
+	answer.Response.Result.Details.RetryAfterSeconds = 0
+	return answer
 }
 
 // undecided denies a request that could not be decided, and asks to try again.
@@ -134,14 +133,14 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		name = b.Name
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
-	return tryAgain(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
+	return retryLater(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
-func tryAgain(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
+func retryLater(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{
-			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", Causes: causes,
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: causes,
 		},
 	})
 }

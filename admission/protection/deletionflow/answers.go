@@ -108,13 +108,13 @@ func status(a *request, name, message string, causes ...metav1.StatusCause) meta
 	return s
 }
 
-// undecided denies a request that could not be decided, and asks to try again. It has no Retry-After, as denial.
+// undecided denies a request that could not be decided, and asks to try again.
 func undecided(decision string, err error) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
 		Message: "PodDeletionFlowControls could not decide this request, so it is denied: try again. " + err.Error(),
 		Details: &metav1.StatusDetails{
-			Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols",
+			Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols", RetryAfterSeconds: 1,
 			Causes: []metav1.StatusCause{{Type: admission.CauseUndecided, Message: err.Error()}},
 		},
 	})

@@ -12,8 +12,8 @@ const (
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
 	// BudgetSynced is True when the numbers follow from the present spec. While it is False,
-	// ALLOWED is 0. After a change of the spec, every request is denied until the numbers of
-	// the new spec are computed.
+	// ALLOWED is 0. After a change of the spec, every request that costs something is denied
+	// until the numbers of the new spec are computed.
 	BudgetSynced apis.ConditionType = "Synced"
 )
 
