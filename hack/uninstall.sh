@@ -47,6 +47,11 @@ of() { [[ -z $part || $part == "$1" ]]; }
 command -v jq >/dev/null || { echo "jq is missing: install it" >&2; exit 1; }
 say() { echo "==> $*"; }
 has() { kubectl get crd "$1" &>/dev/null; }
+# Without the labels of this version, other parts would lose objects.
+if [[ -n $part ]] && kubectl get clusterroles -l "app.kubernetes.io/part-of=breakwater,!$component" -o name | grep -E 'breakwater-(permission|protection)-view$' >&2; then
+  echo "these objects do not have the label $component: apply the manifests of this version first. Nothing was removed" >&2
+  exit 1
+fi
 if has services.serving.knative.dev; then workloads+=,services.serving.knative.dev; fi
 # Runs kubectl, and ignores the error if the cluster does not have the resource.
 maybe() {

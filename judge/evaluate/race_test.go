@@ -2,6 +2,6 @@
 
 package evaluate
 
-// The race detector makes the arithmetic ten times slower; make test-models simulates
+// The race detector makes the arithmetic ten times slower; make test-models also simulates
 // without it.
 const defaultReleases = 6

@@ -91,7 +91,7 @@ func (s store) Live(ctx context.Context, key types.NamespacedName) (*corev1.Conf
 		return cm, err
 	}
 	cm, err = s.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: key.Name, Labels: map[string]string{Label: "true", "app.kubernetes.io/part-of": "breakwater"},
+		Name: key.Name, Labels: map[string]string{Label: "true", "app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "permission"},
 	}}, metav1.CreateOptions{})
 	if apierrs.IsAlreadyExists(err) {
 		return s.client.Get(ctx, key.Name, metav1.GetOptions{})

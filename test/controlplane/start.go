@@ -116,10 +116,10 @@ func (p *ControlPlane) redirectKlog() error {
 	return nil
 }
 
-// buildTool returns the cluster tool: that of the environment variable CLUSTER, which make has
-// built, or a new one.
+// buildTool returns the cluster tool: that of BREAKWATER_CLUSTER_TOOL, which make has built, or a
+// new one.
 func (p *ControlPlane) buildTool() (string, error) {
-	if tool := os.Getenv("CLUSTER"); tool != "" {
+	if tool := os.Getenv("BREAKWATER_CLUSTER_TOOL"); tool != "" {
 		return tool, nil
 	}
 	tool := filepath.Join(p.dir, "cluster")

@@ -82,6 +82,18 @@ func TestAnUnknownPartIsAnError(t *testing.T) {
 	}
 }
 
+// The labels of an earlier version do not tell the objects of the parts apart.
+func TestNoPartOfAnEarlierVersionIsRemoved(t *testing.T) {
+	const earlier = "case \"$*\" in \"get clusterroles -l \"*\"!app.kubernetes.io/component\"*) echo clusterrole.rbac.authorization.k8s.io/breakwater-permission-view ;; esac\n"
+	out, calls, ok := removeWith(t, earlier, "--part", "change")
+	if ok || !strings.Contains(out, "breakwater-permission-view") || !strings.Contains(out, "apply the manifests of this version first") {
+		t.Error(out)
+	}
+	if contains(calls, "delete", "") || contains(calls, "patch", "") {
+		t.Errorf("called %q", calls)
+	}
+}
+
 func manifests(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../../config", folder, "[0-9]*.yaml"))
