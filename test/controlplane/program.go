@@ -21,7 +21,7 @@ type Built struct {
 
 // Build builds the programs of a folder of test/cluster/modules, unless they are cached.
 func (p *ControlPlane) Build(ctx context.Context, family string) (Built, error) {
-	tool := exec.CommandContext(ctx, filepath.Join(p.dir, "cluster"), "build", family)
+	tool := exec.CommandContext(ctx, p.tool.Path, "build", family)
 	tool.Dir, tool.Stderr = p.root, os.Stderr
 	line, err := tool.Output()
 	if err != nil {

@@ -59,7 +59,7 @@ const system = "kubectl -n altershieldoperator-system "
 var Proofs = []Proof{
 	// kubectl.
 	not(mention, `kubectl (apply|apply -f|apply -k (FOLDER|…)|apply --server-side|breakwater|create token --duration=10m|delete|delete -f|delete pod|describe|describe pod|describe revision|drain|rollout restart|rollout status|rollout undo|wait)`),
-	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*|kubectl apply -k config/overlays/strict`),
+	not(release, `kubectl (apply|delete) -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*|kubectl apply -k config/overlays/strict`),
 	not(others, `kubectl -n (argocd|knative-eventing|knative-serving|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/(monitoring|samples/knative-podmonitor\.yaml)`),
 	on(Protection, `kubectl edit pdfc cluster`),
 	in("test/e2e/permission/commands_test.go", `documentedCommands(t, "permission/application-team.md", "Reset the breaker")`,
