@@ -134,15 +134,13 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 		return InjectionProblem{}, err
 	}
 	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
-	value, requests := p.Annotations[podmeta.PermissionSetAnnotation]
-	if !requests {
-		value, requests = n.Annotations[podmeta.PermissionSetAnnotation]
-	}
+	_, podRequests := p.Annotations[podmeta.PermissionSetAnnotation]
+	_, namespaceRequests := n.Annotations[podmeta.PermissionSetAnnotation]
 	reported := podmeta.Condition(p, podmeta.ConditionInjected) != nil
-	switch {
-	case enabled || reported:
+	var value string
+	if enabled || reported || podRequests || namespaceRequests {
 		value, _, err = r.requiredSets.Resolve(ctx, p.Namespace, p)
-	case !requests:
+	} else {
 		value, err = r.setsOfNewPod(ctx, p)
 	}
 	if err != nil {

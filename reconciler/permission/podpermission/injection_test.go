@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -95,6 +96,33 @@ func TestANewPodWhoseWorkloadRequestsSetsIsReportedInANamespaceThatIsNotEnabled(
 	}
 	if events := w.events(); !strings.Contains(events, podmeta.ReasonNamespaceNotEnabled) || w.uninjected.counts()[podmeta.ReasonNamespaceNotEnabled] != 1 {
 		t.Errorf("events %q, counts %v", events, w.uninjected.counts())
+	}
+}
+
+// optedOut is an owner that needs no sets, whatever its namespace says.
+type optedOut struct{}
+
+func (optedOut) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+	return "", true, nil
+}
+
+// If the condition depended on whether the pod has it, it would be added and removed without end.
+func TestAWorkloadThatNeedsNoSetsOverridesItsNamespaceThatIsNotEnabled(t *testing.T) {
+	p := controlledPod()
+	w := newFixture(t, p, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}})
+	w.requiredSets.Owners = optedOut{}
+	for range 3 {
+		w.reconcile(t)
+		got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.DeepCopyInto(p) // the watch
+	}
+	for _, a := range w.kube.Actions() {
+		if a.GetVerb() == "patch" {
+			t.Errorf("%s", a.(clienttesting.PatchAction).GetPatch())
+		}
 	}
 }
 
