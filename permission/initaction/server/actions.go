@@ -18,6 +18,7 @@ const preparationTimeout = 10 * time.Second
 
 // readApplications reads the applications of the pod from the centre.
 func (c *call) readApplications(ctx context.Context) error {
+	began := c.Clock.Now()
 	all, err := c.Centre.ListByPod(ctx, c.Settings().Cluster, string(c.pod.UID))
 	if delay := centreclient.RetryAfter(err); delay > 0 {
 		return c.wait(ctx, c.Clock.Now().Add(delay))
@@ -25,6 +26,7 @@ func (c *call) readApplications(ctx context.Context) error {
 		return err
 	}
 	c.input.Applications, c.input.OtherIPs, c.input.ApplicationsKnown = map[string]api.Application{}, false, true
+	c.applicationsRead = began
 	for _, app := range all {
 		switch {
 		case slices.Equal(app.PodIPs, c.input.IPs):
@@ -148,7 +150,7 @@ func (c *call) poll(ctx context.Context, set string) error {
 		return a.err
 	}
 	c.input.Applications[set] = a.app
-	if a.app.Version == app.Version && len(c.input.Sets) > 1 {
+	if len(c.input.Sets) > 1 && c.Clock.Since(c.applicationsRead) >= pollTimeout {
 		c.input.ApplicationsKnown = false // another set, which is not polled, may be decided
 	}
 	return nil

@@ -50,6 +50,8 @@ type call struct {
 	// changed receives a value when the pod, the breaker of any pod or the settings changed.
 	changed <-chan struct{}
 	input   Input
+	// applicationsRead is when the applications of the pod were last read together.
+	applicationsRead time.Time
 	// mayCallCentre: the rate limit allows one call to the centre.
 	mayCallCentre bool
 	// lastDecision is the last answer of the breaker. refresh uses it once instead of

@@ -213,6 +213,16 @@ func (c *fakeCentre) set(state api.State) {
 	c.changed = make(chan struct{})
 }
 
+// update updates an application, whose state may stay the same.
+func (c *fakeCentre) update(id string, state api.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apps[id].State = state
+	c.apps[id].Version++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
 func (c *fakeCentre) attempts() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

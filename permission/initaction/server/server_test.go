@@ -154,24 +154,32 @@ func TestTheConditionOfAWaitingPodNamesThePermissionAndItsOwner(t *testing.T) {
 	}
 }
 
-// Only one application is polled at a time.
+// Only one application is polled at a time. That of an asynchronous provider changes often.
 func TestADenialOfAnySetEndsTheCallWhileTheOthersAreNotDecided(t *testing.T) {
-	now := clocktest.NewFakeClock(time.Now())
-	w := newFixtureAt(t, now, newPod(func(p *corev1.Pod) { p.Spec.InitContainers[0].Env[0].Value = "orders,audit" }))
-	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
-	answers := make(chan protocol.Answer, 1)
-	go func() {
-		_, a := w.authorize("pod", `{"sets":["orders","audit"]}`)
-		answers <- a
-	}()
-	w.await("the call polls", func() bool { return w.centre.waiting() == 1 })
-	w.centre.mu.Lock()
-	audit := w.centre.apps["uid.127.0.0.1.audit"]
-	audit.State, audit.Version = api.Denied, audit.Version+1
-	w.centre.mu.Unlock()
-	now.Step(pollTimeout)
-	if a := waitForAnswer(t, answers); a.State != protocol.Denied || !strings.Contains(a.Message, "audit") {
-		t.Errorf("%+v", a)
+	for name, step := range map[string]time.Duration{"the polled one does not change": pollTimeout, "it changes every 2 s": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			now := clocktest.NewFakeClock(time.Now())
+			w := newFixtureAt(t, now, newPod(func(p *corev1.Pod) { p.Spec.InitContainers[0].Env[0].Value = "orders,audit" }))
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+			answers := make(chan protocol.Answer, 1)
+			go func() {
+				_, a := w.authorize("pod", `{"sets":["orders","audit"]}`)
+				answers <- a
+			}()
+			w.await("the call polls", func() bool { return w.centre.waiting() == 1 })
+			w.centre.update("uid.127.0.0.1.audit", api.Denied)
+			for passed := time.Duration(0); passed < pollTimeout; passed += step {
+				before := w.centre.called()
+				now.Step(step)
+				if step < pollTimeout {
+					w.centre.update("uid.127.0.0.1.orders", api.Applying)
+				}
+				w.await("the centre is called again", func() bool { return w.centre.called() > before })
+			}
+			if a := waitForAnswer(t, answers); a.State != protocol.Denied || !strings.Contains(a.Message, "audit") {
+				t.Errorf("%+v", a)
+			}
+		})
 	}
 }
 

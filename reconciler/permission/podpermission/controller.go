@@ -81,7 +81,7 @@ func newReconciler(ctx context.Context, sender events.Sender, owners requiredset
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},
 		settings:     store.Get, clock: clock, recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
-		ownersWithoutSets: newOwnersWithoutSets(clock), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
+		ownersWithoutSets: newOwnersWithoutSets(clock), ownersReads: newOwnersReads(), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -25,6 +27,13 @@ const (
 	ownersTTL = time.Minute
 	// maxOwners is how many such controllers are remembered.
 	maxOwners = 10_000
+	// ownersReadsPerSecond is how many chains of owners of new pods are read per second: in a batch cluster
+	// each pod may have its own controller, and the workers also add finalizers, for which pods wait.
+	ownersReadsPerSecond = 20
+	// ownersReadDelay is after how long a pod beyond this limit is checked again.
+	ownersReadDelay = 5 * time.Second
+	// ownersReadBurst is large enough for pods that all come again at the same time.
+	ownersReadBurst = ownersReadsPerSecond * int(ownersReadDelay/time.Second)
 )
 
 // uninjectedPods maps pods without the required init container to the reason.
@@ -134,15 +143,13 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 		return InjectionProblem{}, err
 	}
 	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
-	value, requests := p.Annotations[podmeta.PermissionSetAnnotation]
-	if !requests {
-		value, requests = n.Annotations[podmeta.PermissionSetAnnotation]
-	}
+	_, podRequests := p.Annotations[podmeta.PermissionSetAnnotation]
+	_, namespaceRequests := n.Annotations[podmeta.PermissionSetAnnotation]
 	reported := podmeta.Condition(p, podmeta.ConditionInjected) != nil
-	switch {
-	case enabled || reported:
+	var value string
+	if enabled || reported || podRequests || namespaceRequests {
 		value, _, err = r.requiredSets.Resolve(ctx, p.Namespace, p)
-	case !requests:
+	} else {
 		value, err = r.setsOfNewPod(ctx, p)
 	}
 	if err != nil {
@@ -152,7 +159,7 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 }
 
 // setsOfNewPod returns the annotation of the owners of a new pod in a namespace that is not enabled. The
-// chain of each controller is read once in ownersTTL.
+// chain of each controller is read once in ownersTTL. The error may requeue the pod.
 func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, error) {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner == nil || r.clock.Since(p.CreationTimestamp.Time) > newPodTime {
@@ -160,6 +167,9 @@ func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, e
 	}
 	if _, known := r.ownersWithoutSets.Get(owner.UID); known {
 		return "", nil
+	}
+	if !r.ownersReads.AllowN(r.clock.Now(), 1) {
+		return "", controller.NewRequeueAfter(ownersReadDelay)
 	}
 	value, found, err := r.requiredSets.Owners.Annotation(ctx, p.Namespace, p.OwnerReferences, podmeta.PermissionSetAnnotation)
 	if err == nil && !found {
@@ -171,6 +181,8 @@ func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, e
 func newOwnersWithoutSets(c clock.PassiveClock) *utilcache.LRUExpireCache {
 	return utilcache.NewLRUExpireCacheWithClock(maxOwners, c)
 }
+
+func newOwnersReads() *rate.Limiter { return rate.NewLimiter(ownersReadsPerSecond, ownersReadBurst) }
 
 func (r *Reconciler) setInjectedCondition(ctx context.Context, p *corev1.Pod, d InjectionProblem) error {
 	return podmeta.PatchCondition(ctx, r.kube.CoreV1(), p, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse,

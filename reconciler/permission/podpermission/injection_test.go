@@ -3,13 +3,17 @@ package podpermission
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -98,6 +102,33 @@ func TestANewPodWhoseWorkloadRequestsSetsIsReportedInANamespaceThatIsNotEnabled(
 	}
 }
 
+// optedOut is an owner that needs no sets, whatever its namespace says.
+type optedOut struct{}
+
+func (optedOut) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+	return "", true, nil
+}
+
+// If the condition depended on whether the pod has it, it would be added and removed without end.
+func TestAWorkloadThatNeedsNoSetsOverridesItsNamespaceThatIsNotEnabled(t *testing.T) {
+	p := controlledPod()
+	w := newFixture(t, p, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}})
+	w.requiredSets.Owners = optedOut{}
+	for range 3 {
+		w.reconcile(t)
+		got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.DeepCopyInto(p) // the watch
+	}
+	for _, a := range w.kube.Actions() {
+		if a.GetVerb() == "patch" {
+			t.Errorf("%s", a.(clienttesting.PatchAction).GetPatch())
+		}
+	}
+}
+
 // countedReads are the owners of pods without sets, and the number of their reads.
 type countedReads struct {
 	noOwners
@@ -132,6 +163,42 @@ func TestOwnersInNamespacesThatAreNotEnabledAreReadOncePerMinuteForNewPods(t *te
 				t.Errorf("%d reads, want %d", owners.reads, tc.want)
 			}
 		})
+	}
+}
+
+// Each Job of a batch cluster is another controller. The workers also add finalizers, for which pods wait.
+func TestOwnersOfManyNewPodsAreReadAtALimitedRate(t *testing.T) {
+	const pods = 2 * ownersReadBurst
+	w, owners := newFixture(t, controlledPod(), nil), &countedReads{}
+	w.requiredSets.Owners = owners
+	check := func() (requeued int) {
+		for i := range pods {
+			_, err := w.injectionProblem(t.Context(), controlledPod(func(p *corev1.Pod) { p.OwnerReferences[0].UID = types.UID(strconv.Itoa(i)) }))
+			if later, _ := controller.IsRequeueKey(err); later {
+				requeued++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return requeued
+	}
+	if requeued := check(); owners.reads != ownersReadBurst || requeued != pods-ownersReadBurst {
+		t.Errorf("%d reads and %d pods requeued of %d, want %d reads", owners.reads, requeued, pods, ownersReadBurst)
+	}
+	w.clock.SetTime(zero.Add(ownersReadDelay))
+	if requeued := check(); owners.reads != pods || requeued != 0 {
+		t.Errorf("later: %d reads in all and %d pods requeued, want %d and none", owners.reads, requeued, pods)
+	}
+}
+
+// A pod with the init container may lack the label, so its owners are read.
+func TestAPodGetsTheFinalizerBeforeItsOwnersAreRead(t *testing.T) {
+	w := newFixture(t, pod(func(p *corev1.Pod) {
+		p.Labels, p.OwnerReferences, p.CreationTimestamp = nil, controlledPod().OwnerReferences, metav1.NewTime(zero)
+	}), nil)
+	w.ownersReads.AllowN(zero, ownersReadBurst)
+	if protected, requeued := w.reconcile(t); !protected || !requeued {
+		t.Errorf("protected %t, requeued %t", protected, requeued)
 	}
 }
 

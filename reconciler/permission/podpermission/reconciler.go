@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,8 @@ type Reconciler struct {
 	requiredSets requiredsets.Resolver
 	// ownersWithoutSets has the UIDs of controllers of pods that request no permission sets.
 	ownersWithoutSets *utilcache.LRUExpireCache
+	// ownersReads limits the reads of the owners of new pods in namespaces that are not enabled.
+	ownersReads *rate.Limiter
 	// uninjected has pods without the required init container.
 	uninjected *uninjectedPods
 	// leaks has the addresses with leaked grants.
@@ -93,11 +96,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(at) {
 		return controller.NewSkipKey(key)
 	}
-	if err := r.checkInjection(ctx, p); err != nil {
-		return err
+	checked := r.checkInjection(ctx, p)
+	if later, _ := controller.IsRequeueKey(checked); checked != nil && !later {
+		return checked
 	}
 	r.leaks.check(p, r.clock.Now())
-	return r.reconcileFinalizer(ctx, at, p)
+	if err := r.reconcileFinalizer(ctx, at, p); err != nil {
+		return err
+	}
+	return checked
 }
 
 // reconcileFinalizer adds the finalizer to the pod, or revokes and removes it.

@@ -77,7 +77,7 @@ func newFixture(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *fixtu
 	reporter := newReporter(w.recorder, w.sink, noop.Meter{})
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: reporter, ownersWithoutSets: newOwnersWithoutSets(w.clock), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: reporter, ownersWithoutSets: newOwnersWithoutSets(w.clock), ownersReads: newOwnersReads(), retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
 	}
 	w.requiredSets = requiredsets.Resolver{Owners: noOwners{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
