@@ -98,6 +98,19 @@ func TestTheNewAndOldPodsOfAKnativeServiceAreThoseOfItsRevisions(t *testing.T) {
 	}
 }
 
+// Each attempt of a version has a Revision of its own.
+func TestThePodsOfAFailedAttemptOfTheSameVersionAreNotOld(t *testing.T) {
+	const of, pods = `namespace="default",pod=~"`, `-deployment-6f4f-.+"`
+	f := newKnativeFixture(t, revision{"web-00001", "v1", "3", "web", "Revision"}, revision{"web-00002", ft.Version, "2", "web", "Revision"},
+		revision{"web-00003", ft.Version, "1", "web", "Revision"})
+	batch := f.ChangePod(ft.BatchName(1))
+	batch.Spec.Judges[0].FailedVersions = []string{ft.Version}
+	f.Write(batch)
+	if got, want, old := f.compared(t), of+"web-00003"+pods, of+"web-00001"+pods; got.New != want || got.Old != old {
+		t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, want, old)
+	}
+}
+
 // An upgrade of Serving changes queue-proxy in the Deployment of each Revision, and so replaces its pods.
 func TestAllPodsOfARevisionWhoseDeploymentServingChangedAreNew(t *testing.T) {
 	const of, name = `namespace="default",pod=~"`, "web-00002-deployment"
