@@ -192,11 +192,14 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		releaseOf = releaseOfRevision
 	}
 	failed := failedVersions(batch)
+	ownsSets := slices.ContainsFunc(sets.Items, func(set appsv1.ReplicaSet) bool {
+		owner := metav1.GetControllerOfNoCopy(&set)
+		return owner != nil && slices.Contains(owners, owner.UID)
+	})
+	out.noReferenceBefore = ownsSets || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	if out.patterns = podsOfReplicaSets(sets.Items, owners, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
-		out.noReferenceBefore = true
 		return nil
 	}
-	out.noReferenceBefore = !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
 		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
 	})

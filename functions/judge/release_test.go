@@ -411,6 +411,25 @@ func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
 	owned := func(kind string) *fixture {
 		return newOwnedFixture(t, kind, map[string]string{"ds-a": "new", "ds-b": "old"}, "ds-a")
 	}
+	rollout := func(t *testing.T, name string) *fixture {
+		f := newFixture(t, (&traffic{}).source, newBatch(1))
+		release := f.ChangeWorkload(ft.Release)
+		release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout"}
+		f.Write(release)
+		for _, hash := range []string{"-6f4f", "-7b9c"} {
+			rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: ft.Namespace, Name: name + hash, UID: types.UID(hash),
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout", Controller: ptr.To(true)}},
+			}}
+			if hash == "-7b9c" {
+				rs.Annotations = map[string]string{v1alpha1.VersionKey: ft.Version, v1alpha1.AttemptAnnotation: "1"}
+			}
+			if err := f.Kube.Tracker().Add(rs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f
+	}
 	for name, tc := range map[string]struct {
 		f    *fixture
 		want bool
@@ -421,6 +440,8 @@ func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
 		"a DaemonSet":         {owned("DaemonSet"), true},
 		"a StatefulSet":       {owned("StatefulSet"), false},
 		"an added kind":       {newStatefulSetFixture(t, ofStatefulSet("web-2", "new", -time.Minute)), false},
+		// Their cut names do not show the version.
+		"an added kind with ReplicaSets of long names": {rollout(t, strings.Repeat("a", 57)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.f.compared(t).NoReferenceBefore; got != tc.want {
