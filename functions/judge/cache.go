@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -19,7 +20,7 @@ type Source struct {
 	Labels Labels
 }
 
-// SharedReader shares an answer of a reader between all looks that need it within answerTTL,
+// SharedReader shares an answer of a reader between all looks that need it within answerTTL of each other,
 // and limits the concurrent queries. Errors are not reused.
 type SharedReader struct {
 	reader judge.Reader
@@ -46,7 +47,7 @@ var _ judge.Reader = (*SharedReader)(nil)
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
 		reader: reader, places: semaphore.NewWeighted(int64(concurrent)),
-		answers: answers{clock: c, byKey: map[string][]samples.Series{}}, queries: map[string]*query{},
+		answers: answers{clock: c, byKey: map[string]*list.Element{}}, queries: map[string]*query{},
 	}
 }
 

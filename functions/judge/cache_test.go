@@ -148,10 +148,11 @@ func (p *taking) Range(ctx context.Context, _ string, _, _ time.Time, _ time.Dur
 	}
 }
 
-// The queries of a look take 40 s one after another. It has 30 s, and the next wake-up is 20 s after the first.
+// The queries of a look take 80 s one after another. It has 30 s, and wake-ups are 20 s apart. The answers of the first
+// look are needed by the last one, a minute later.
 func TestARepeatedLookEndsAlthoughPrometheusIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const queries = 10
+		const queries, needed = 20, 4
 		prometheus := &taking{each: 4 * time.Second}
 		shared := judge.NewSharedReader(prometheus, queries, realclock.RealClock{})
 		look := func() error {
@@ -165,14 +166,16 @@ func TestARepeatedLookEndsAlthoughPrometheusIsSlow(t *testing.T) {
 			return nil
 		}
 		var looks sync.WaitGroup
-		looks.Go(func() {
-			if err := look(); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the first look: %v", err)
-			}
-		})
-		time.Sleep(20 * time.Second)
+		for n := 1; n < needed; n++ {
+			looks.Go(func() {
+				if err := look(); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("look %d: %v", n, err)
+				}
+			})
+			time.Sleep(20 * time.Second)
+		}
 		if err := look(); err != nil {
-			t.Errorf("the second look: %v", err)
+			t.Errorf("the last look: %v", err)
 		}
 		looks.Wait()
 		if n := prometheus.queries.Load(); n != queries {

@@ -46,7 +46,7 @@ type release struct {
 	noReferenceBefore bool
 	// start is when the first batch of the release was created.
 	start time.Time
-	// firstRecord is the record of the first batch, nil if it has none.
+	// firstRecord is the record of the first batch; nil if it has none, or was compared with pods of a version that failed later.
 	firstRecord *judgev1alpha1.Record
 }
 
@@ -60,7 +60,7 @@ type patterns struct {
 	failedPods []string
 }
 
-// releaseCache caches releases by the UID of their ChangeWorkload.
+// releaseCache caches releases by the UID of their ChangeWorkload and the versions that had failed.
 type releaseCache struct{ entries *cache.LRUExpireCache }
 
 func newReleaseCache(c clock.PassiveClock) *releaseCache {
@@ -85,7 +85,9 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if owner == nil {
 		return release{}, errOutdated
 	}
-	if found, ok := f.releases.entries.Get(owner.UID); ok {
+	failed := failedVersions(batch)
+	key := string(owner.UID) + "/" + strings.Join(failed, "/")
+	if found, ok := f.releases.entries.Get(key); ok {
 		return found.(release), nil
 	}
 	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(batch.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
@@ -98,9 +100,12 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if err != nil {
 		return release{}, err
 	}
-	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time, firstRecord: first.Status.MetricRecord}
+	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time}
+	if slices.Equal(failedVersions(first), failed) {
+		out.firstRecord = first.Status.MetricRecord
+	}
 	if err := f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
-		claimed, failed := batch.Spec.PodInfos, failedVersions(batch)
+		claimed := batch.Spec.PodInfos
 		var revisions []*appsv1.ControllerRevision
 		if len(failed) > 0 || !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
 			var err error
@@ -118,7 +123,7 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	}); err != nil {
 		return release{}, err
 	}
-	f.releases.entries.Add(owner.UID, out, releaseTTL)
+	f.releases.entries.Add(key, out, releaseTTL)
 	return out, nil
 }
 
@@ -187,11 +192,14 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		releaseOf = releaseOfRevision
 	}
 	failed := failedVersions(batch)
+	ownsSets := slices.ContainsFunc(sets.Items, func(set appsv1.ReplicaSet) bool {
+		owner := metav1.GetControllerOfNoCopy(&set)
+		return owner != nil && slices.Contains(owners, owner.UID)
+	})
+	out.noReferenceBefore = ownsSets || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	if out.patterns = podsOfReplicaSets(sets.Items, owners, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
-		out.noReferenceBefore = true
 		return nil
 	}
-	out.noReferenceBefore = !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
 		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
 	})

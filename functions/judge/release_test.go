@@ -98,6 +98,19 @@ func TestTheNewAndOldPodsOfAKnativeServiceAreThoseOfItsRevisions(t *testing.T) {
 	}
 }
 
+// Each attempt of a version has a Revision of its own.
+func TestThePodsOfAFailedAttemptOfTheSameVersionAreNotOld(t *testing.T) {
+	const of, pods = `namespace="default",pod=~"`, `-deployment-6f4f-.+"`
+	f := newKnativeFixture(t, revision{"web-00001", "v1", "3", "web", "Revision"}, revision{"web-00002", ft.Version, "2", "web", "Revision"},
+		revision{"web-00003", ft.Version, "1", "web", "Revision"})
+	batch := f.ChangePod(ft.BatchName(1))
+	batch.Spec.Judges[0].FailedVersions = []string{ft.Version}
+	f.Write(batch)
+	if got, want, old := f.compared(t), of+"web-00003"+pods, of+"web-00001"+pods; got.New != want || got.Old != old {
+		t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, want, old)
+	}
+}
+
 // An upgrade of Serving changes queue-proxy in the Deployment of each Revision, and so replaces its pods.
 func TestAllPodsOfARevisionWhoseDeploymentServingChangedAreNew(t *testing.T) {
 	const of, name = `namespace="default",pod=~"`, "web-00002-deployment"
@@ -398,6 +411,25 @@ func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
 	owned := func(kind string) *fixture {
 		return newOwnedFixture(t, kind, map[string]string{"ds-a": "new", "ds-b": "old"}, "ds-a")
 	}
+	rollout := func(t *testing.T, name string) *fixture {
+		f := newFixture(t, (&traffic{}).source, newBatch(1))
+		release := f.ChangeWorkload(ft.Release)
+		release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout"}
+		f.Write(release)
+		for _, hash := range []string{"-6f4f", "-7b9c"} {
+			rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: ft.Namespace, Name: name + hash, UID: types.UID(hash),
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout", Controller: ptr.To(true)}},
+			}}
+			if hash == "-7b9c" {
+				rs.Annotations = map[string]string{v1alpha1.VersionKey: ft.Version, v1alpha1.AttemptAnnotation: "1"}
+			}
+			if err := f.Kube.Tracker().Add(rs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f
+	}
 	for name, tc := range map[string]struct {
 		f    *fixture
 		want bool
@@ -408,6 +440,8 @@ func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
 		"a DaemonSet":         {owned("DaemonSet"), true},
 		"a StatefulSet":       {owned("StatefulSet"), false},
 		"an added kind":       {newStatefulSetFixture(t, ofStatefulSet("web-2", "new", -time.Minute)), false},
+		// Their cut names do not show the version.
+		"an added kind with ReplicaSets of long names": {rollout(t, strings.Repeat("a", 57)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.f.compared(t).NoReferenceBefore; got != tc.want {

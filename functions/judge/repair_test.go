@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,34 @@ func TestARepairIsNotComparedWithAVersionThatFailed(t *testing.T) {
 			f := newRepairFixture(t, append(pods("sleep-new", 3, 0, end, tc.nth), tc.old...))
 			if r := f.lookUntilFinal(t); r.Verdict != tc.want || r.Reason != tc.reason {
 				t.Errorf("verdict %s, reason %s (%s), want %s, %s", r.Verdict, r.Reason, r.Message, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// A version may fail late, between two batches of the next release.
+func TestBatchesOfOneReleaseHaveTheirOwnFailedVersions(t *testing.T) {
+	const earlier, v2 = "v2-.+", "v2"
+	for name, deleted := range map[string]bool{"at the same time": false, "the failed ReplicaSet was deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newRepairFixture(t, nil)
+			first := f.ChangePod(ft.BatchName(1))
+			first.Spec.Judges[0].FailedVersions = nil
+			f.Write(first)
+			if err := f.Change.Tracker().Add(newBatch(2, func(p *v1alpha1.ChangePod) { p.Spec.Judges[0].FailedVersions = []string{v2} })); err != nil {
+				t.Fatal(err)
+			}
+			if old := f.comparedOf(t, 1).Old; !strings.Contains(old, earlier) {
+				t.Errorf("the first batch is compared with %s, want also v2, which had not failed", old)
+			}
+			if deleted {
+				if err := f.Kube.AppsV1().ReplicaSets(ft.Namespace).Delete(t.Context(), v2, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				f.clock.SetTime(f.clock.Now().Add(20 * time.Second))
+			}
+			if old := f.comparedOf(t, 2).Old; strings.Contains(old, earlier) || !strings.Contains(old, "v1-.+") {
+				t.Errorf("the second batch is compared with %s, want v1 without v2", old)
 			}
 		})
 	}

@@ -222,6 +222,34 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 	}
 }
 
+// The repair of a StatefulSet has the names of the pods of the version that failed. Their OOM kills do not excuse those of the
+// new pods. Fewer restarts than theirs are no evidence, and more are a fail.
+func TestTheOOMKillsOfPodsThatMayBeOfAFailedVersionAreNoReference(t *testing.T) {
+	const day = -86400
+	at := time.UnixMilli(int64(start * 1000))
+	for name, c := range map[string]struct {
+		before, now podLife
+		want        string
+	}{
+		"both were killed":             {podLife{restarts: 3, killed: true}, podLife{restarts: 1, killed: true}, "out of memory (OOMKilled) at the start: new-1"},
+		"both restart again and again": {podLife{restarts: 9}, podLife{restarts: 2}, ""},
+		"only the new one does":        {podLife{}, podLife{restarts: 2}, "restarts again and again since the start: new-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.before.name, c.before.uid, c.before.created, c.before.first, c.before.last = "new-1", "a", day, -595, -45
+			c.now.name, c.now.uid, c.now.created, c.now.first, c.now.last = "new-1", "b", -40, -10, 290
+			series := append(c.before.series(), c.now.series()...)
+			d := Data{Metric: catalog.Metric{Signal: catalog.Health}, ReferenceBefore: true, New: Pair{All: series}, Old: Pair{All: series}}
+			in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Metrics: []Data{d}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute),
+				Target: v1alpha1.Target{New: `pod="new-1"`, NoReferenceBefore: true, StartTime: metav1.NewTime(at)}}
+			e := Evaluate(in, nil).Metrics[0]
+			if failed := e.Verdict == v1alpha1.VerdictFail; failed != (c.want != "") || failed && e.Message != c.want {
+				t.Errorf("verdict %s: %q, want %q", e.Verdict, e.Message, c.want)
+			}
+		})
+	}
+}
+
 func TestAContainerWithoutItsImageFailsTheRelease(t *testing.T) {
 	for _, reasons := range [][]string{{"ErrImagePull"}, {"ImagePullBackOff"}, {"InvalidImageName"}, {"ErrImageNeverPull"}, {"ImageInspectError"}, {"RegistryUnavailable"},
 		{"SignatureValidationFailed"}, {"ErrImagePull", "ImagePullBackOff"}} {

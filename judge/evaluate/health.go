@@ -82,6 +82,10 @@ func health(in Input, d Data, f frame) outcome {
 		// These series do not have the state of the same pods before the change. They have that of the
 		// pods that the new ones replaced, if both have the same names; pods of a DaemonSet do not.
 		old = sideHealth{pods: n.pods, life: n.life.without(n.young)}
+		if d.ofNewPodsBefore(in.Target) {
+			// These pods may be of a version that failed. Its kills excuse none, but a version that restarts even more is worse.
+			old.life.kills = nil
+		}
 	}
 	var found []string
 	worse := func(news, olds map[string]bool, what string) bool {

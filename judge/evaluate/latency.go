@@ -182,8 +182,9 @@ func latency(d Data, f frame) outcome {
 	case oldB.all().total() < 1:
 		best.newSamples = newB.all().total() // nothing was compared, but the message counts them
 	case !compared && newB.all().total() >= 1:
-		_, ofOld := d.sides()
-		best.reason, best.message = v1alpha1.ReasonInsufficientData, fmt.Sprintf("nearly all requests %s are above the highest bound of the histogram", ofOld)
+		ofNew, ofOld := d.sides()
+		best.reason = v1alpha1.ReasonInsufficientData
+		best.message = fmt.Sprintf("nearly all requests %[2]s are above the highest bound that the histograms %[1]s and %[2]s have in common", ofNew, ofOld)
 	}
 	newAll, oldAll := maps.Clone(newB.all()), maps.Clone(oldB.all())
 	mergeSmallKinds(oldAll, newAll)

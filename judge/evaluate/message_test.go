@@ -86,19 +86,27 @@ func TestALatencyThatIsNotComparedSaysWhy(t *testing.T) {
 		}
 		return d
 	}
+	aboveAll := func(s *samples.Series) {
+		for i := range s.Points {
+			if s.Labels["le"] != "+Inf" {
+				s.Points[i].V = 0
+			}
+		}
+	}
+	const highest = "nearly all requests of old pods are above the highest bound that the histograms of new pods and of old pods have in common"
 	for name, tc := range map[string]struct {
 		data Data
 		want string
 	}{
-		"requests above all bounds": {edited(func(s *samples.Series) {
-			for i := range s.Points {
-				if s.Labels["le"] != "+Inf" {
-					s.Points[i].V = 0
-				}
+		"requests above all bounds": {edited(aboveAll), highest},
+		"only a low bound in common": {edited(func(s *samples.Series) {
+			if le := s.Labels["le"]; strings.HasPrefix(s.Labels["pod"], "new") && le != "0.005" && le != "+Inf" {
+				s.Labels["le"] = "1" + le
 			}
-		}), "nearly all requests of old pods are above the highest bound of the histogram"},
-		"no buckets":              {edited(func(s *samples.Series) { delete(s.Labels, "le") }), "no series has label le"},
-		"a native histogram only": {edited(func(s *samples.Series) { delete(s.Labels, "le"); s.Points = nil }), "no series has label le"},
+		}), highest},
+		"the same pods, above all bounds": {samePods(edited(aboveAll)), "nearly all requests before are above the highest bound that the histograms now and before have in common"},
+		"no buckets":                      {edited(func(s *samples.Series) { delete(s.Labels, "le") }), "no series has label le"},
+		"a native histogram only":         {edited(func(s *samples.Series) { delete(s.Labels, "le"); s.Points = nil }), "no series has label le"},
 	} {
 		if e := looks(tc.data, look, "1%").Metrics[0]; e.Reason != v1alpha1.ReasonInsufficientData || !strings.Contains(e.Message, tc.want) {
 			t.Errorf("%s: %s: %q, want %q", name, e.Reason, e.Message, tc.want)

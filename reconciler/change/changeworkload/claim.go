@@ -25,7 +25,7 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Wo
 	}
 	var failed []string
 	if check != nil {
-		if failed, err = r.failedVersionsOf(w, in.ChangeWorkload.Spec.Reversion); err != nil {
+		if failed, err = r.failedVersionsOf(w, in.ChangeWorkload.Release()); err != nil {
 			return err
 		}
 	}

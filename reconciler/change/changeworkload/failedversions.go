@@ -15,23 +15,25 @@ import (
 // maxFailedVersions is the limit of the schema.
 const maxFailedVersions = 50
 
-// failedVersions returns the versions of a workload whose pods are no reference for those of the current version:
+// failedVersions returns the versions of a workload whose pods are no reference for those of the current release:
 // those whose release counts as failed, and the one that was rolled back last. The success of the rollback deletes
-// the release of this version, although its samples are part of the minutes before the next one.
-func failedVersions(current string, releases []*v1alpha1.ChangeWorkload, rollback *v1alpha1.Rollback) []string {
+// the release of this version, although its samples are part of the minutes before the next one. This may be a release
+// of the same version: a Knative Service has a Revision for each attempt. A fail of the current release itself does not
+// count, because a person may overrule it.
+func failedVersions(current v1alpha1.Release, releases []*v1alpha1.ChangeWorkload, rollback *v1alpha1.Rollback) []string {
 	attempts := map[string]int64{}
-	if rollback != nil {
+	if rollback != nil && rollback.From() != current {
 		attempts[rollback.FromVersion] = rollback.FromAttempt
 	}
 	for _, c := range releases {
 		switch version := c.Spec.Reversion; {
+		case c.Release() == current:
 		case c.CountsAsFailed():
 			attempts[version] = c.Spec.Attempt
 		case attempts[version] != c.Spec.Attempt: // it was released again after the rollback
 			delete(attempts, version)
 		}
 	}
-	delete(attempts, current) // a person may overrule its fail
 	latest := slices.SortedFunc(maps.Keys(attempts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(attempts[b], attempts[a]), cmp.Compare(a, b))
 	})
@@ -41,7 +43,7 @@ func failedVersions(current string, releases []*v1alpha1.ChangeWorkload, rollbac
 // failedVersionsOf returns failedVersions of a workload, from the cache. If the workload owns its pods itself,
 // function judge takes a failed version as a sign that pods of the same names were bad in the minutes before the
 // change. So a version that was rolled back, maybe long ago, is left out.
-func (r *Reconciler) failedVersionsOf(w *workload.Workload, current string) ([]string, error) {
+func (r *Reconciler) failedVersionsOf(w *workload.Workload, current v1alpha1.Release) ([]string, error) {
 	releases, err := r.releasesOf(w)
 	if err != nil {
 		return nil, err
