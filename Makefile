@@ -42,7 +42,7 @@ PARTS ?= config/core config/judge config/protection config/permission
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
 	@OVERLAY=$(OVERLAY) REPLACE_CRDS=$(REPLACE_CRDS) hack/apply.sh $(PARTS)
 
-uninstall: ## Remove Breakwater from the cluster of KUBECONFIG (ARGS='--yes' or '--yes --resume'; without ARGS, show what it would remove).
+uninstall: ## Remove Breakwater from the cluster of KUBECONFIG (ARGS=--yes, '--yes --resume' or '--yes --part NAME'; without --yes, show what it would remove).
 	@hack/uninstall.sh $(ARGS)
 
 # Runs only on a clean working tree. COSIGN_KEY names the signing key.

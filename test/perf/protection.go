@@ -90,7 +90,7 @@ func (m protection) markdown() string {
 	row("deletions that one budget allows, 20 clients", rate(bare), pace(budget, bare), "0.035 × (0.16 × without its client's limits)")
 	row("the same, 100 clients", rate(m.Bare100), pace(m.Budget100, m.Bare100), "")
 	row("status writes per allowed deletion, 20 clients", "", perDelete(m.Writes20, m.Pods*len(m.Budget)), "1.05")
-	row("the same, 100 clients", perDelete(m.Writes100, m.Pods), "1.0 and conflicts")
+	row("the same, 100 clients", "", perDelete(m.Writes100, m.Pods), "1.0 and conflicts")
 	row("p99, 100 clients", milli(m.Bare100.quantile(0.99)),
 		fmt.Sprintf("%s, %s more", milli(m.Budget100.quantile(0.99)), milli(m.Budget100.quantile(0.99)-m.Bare100.quantile(0.99))), "over 1 s more")
 	row("p50, 100 clients", milli(m.Bare100.quantile(0.5)), milli(m.Budget100.quantile(0.5)), "")
