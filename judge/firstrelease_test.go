@@ -74,6 +74,37 @@ func TestNewPodsAreNotComparedWithTheirOwnStart(t *testing.T) {
 	}
 }
 
+// An autoscaler may add pods long after the old ones ended. The first pods of the release were compared with these.
+func TestPodsThatJoinLateAreComparedWithEarlierPodsOfTheRelease(t *testing.T) {
+	const joined = 12*time.Minute + 30*time.Second
+	for name, c := range map[string]struct {
+		errors float64
+		want   v1alpha1.Verdict
+	}{
+		"without a fault": {0, v1alpha1.VerdictPass},
+		"with a fault":    {0.5, v1alpha1.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			until := at.Add(joined + 5*time.Minute)
+			requests := func(pod, code string, from, end time.Duration, rate float64) samples.Series {
+				labels := map[string]string{"http_response_status_code": code}
+				return counts("http_server_request_duration_seconds_count", pod, labels, from, end, func(time.Duration) float64 { return rate })
+			}
+			end := until.Sub(at)
+			series := []samples.Series{
+				requests("old-1", "200", -time.Hour, time.Minute, 750), requests("new-1", "200", 0, end, 750),
+				requests("new-2", "200", joined, end, 750*(1-c.errors)), requests("new-2", "500", joined, end, 750*c.errors),
+			}
+			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, NoReferenceBefore: true, StartTime: metav1.NewTime(at)}
+			r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, nil, until)
+			if r.Verdict != c.want {
+				t.Errorf("verdict %s, reason %s (%s), want %s", r.Verdict, r.Reason, r.Message, c.want)
+			}
+			checkRecomputed(t, shop{series}, r)
+		})
+	}
+}
+
 // During probation a pod is compared with itself before the compared time.
 func TestDuringProbationNewPodsAreNotComparedWithTheirOwnStart(t *testing.T) {
 	const end = succeeded + time.Hour

@@ -35,7 +35,11 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	if now.After(until) {
 		now = until
 	}
-	target.StartTime = metav1.NewTime(comparedSince(target.StartTime.Time, until, now, check.AnalysisDuration.Duration))
+	if since := comparedSince(target.StartTime.Time, until, now, check.AnalysisDuration.Duration); !since.Equal(target.StartTime.Time) {
+		target.StartTime = metav1.NewTime(since)
+		// The old pods may have ended long ago. The first pods of the release were compared with them.
+		target.NoReferenceBefore = target.NoReferenceBefore && target.Old == ""
+	}
 	in := read(ctx, reader, check, target, now)
 	in.Now, in.End = now, until
 	return evaluate.Evaluate(in, previous)

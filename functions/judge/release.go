@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
@@ -106,14 +107,18 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	}
 	if err := f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
 		claimed := batch.Spec.PodInfos
-		var revisions []*appsv1.ControllerRevision
+		var revisions []appsv1.ControllerRevision
 		if len(failed) > 0 || !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
 			var err error
 			if revisions, err = f.revisionsOf(ctx, parent); err != nil {
 				return patterns{}, err
 			}
 		}
-		found := podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latestOf(revisions), ofVersions(revisions, failed))
+		failedRevisions, err := ofVersions(revisions, parent.Spec.WorkloadRef, failed)
+		if err != nil {
+			return patterns{}, err
+		}
+		found := podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latestOf(revisions), failedRevisions)
 		var admitted metav1.Time
 		if updatesInPlace(parent.Spec.WorkloadRef) {
 			admitted = parent.CreationTimestamp
@@ -219,41 +224,50 @@ func failedVersions(batch *v1alpha1.ChangePod) []string {
 }
 
 // revisionsOf returns the ControllerRevisions of a workload. Saved templates have no controller.
-func (f *function) revisionsOf(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]*appsv1.ControllerRevision, error) {
+func (f *function) revisionsOf(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]appsv1.ControllerRevision, error) {
 	all, err := f.Kube.AppsV1().ControllerRevisions(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	var out []*appsv1.ControllerRevision
-	for i := range all.Items {
-		if owner := metav1.GetControllerOfNoCopy(&all.Items[i]); owner != nil && owner.UID == parent.Spec.WorkloadRef.UID {
-			out = append(out, &all.Items[i])
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool {
+		owner := metav1.GetControllerOfNoCopy(&r)
+		return owner == nil || owner.UID != parent.Spec.WorkloadRef.UID
+	}), nil
 }
 
 // latestOf returns the name of the ControllerRevision with the current template of its workload, which has the highest
 // number; empty if there is none.
-func latestOf(revisions []*appsv1.ControllerRevision) string {
+func latestOf(revisions []appsv1.ControllerRevision) string {
 	latest := &appsv1.ControllerRevision{}
-	for _, r := range revisions {
-		if r.Revision > latest.Revision {
-			latest = r
+	for i := range revisions {
+		if revisions[i].Revision > latest.Revision {
+			latest = &revisions[i]
 		}
 	}
 	return latest.Name
 }
 
-// ofVersions returns the names of the ControllerRevisions with one of the versions. The attempt in the annotations
-// of a ControllerRevision is the first one with its template.
-func ofVersions(revisions []*appsv1.ControllerRevision, versions []string) (names []string) {
-	for _, r := range revisions {
-		if release, known := v1alpha1.ReleaseOf(r.Annotations); known && slices.Contains(versions, release.Version) {
-			names = append(names, r.Name)
+// ofVersions returns the names of the ControllerRevisions of a workload with one of the versions. A version is computed
+// from the template: the annotations are missing if the revision is older than the opt-in, and name an earlier version if the
+// webhook missed it. They count for a version that no template has.
+func ofVersions(revisions []appsv1.ControllerRevision, ref v1alpha1.WorkloadRef, versions []string) (names []string, err error) {
+	if len(versions) == 0 {
+		return nil, nil
+	}
+	templates, err := savedtemplate.FromControllerRevisions(revisions, &workload.Workload{
+		Kind: workload.Kind{GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)}, ObjectMeta: metav1.ObjectMeta{UID: ref.UID},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range templates {
+		recorded := slices.Contains(versions, t.Recorded) &&
+			!slices.ContainsFunc(templates, func(other savedtemplate.Template) bool { return other.Version == t.Recorded })
+		if recorded || slices.Contains(versions, t.Version) {
+			names = append(names, t.Name)
 		}
 	}
-	return names
+	return names, nil
 }
 
 // ownersOfReplicaSets returns the UIDs of the objects that own the ReplicaSets of a workload: it
@@ -424,8 +438,8 @@ func patternsOf(matcher string) []string {
 	return nil
 }
 
-// target returns the matchers of the pods of a release. The start time is that of an earlier
-// look, if there is one.
+// target returns the matchers of the pods of a release. The start time, and whether the time before it is a reference, are
+// those of an earlier look, if there is one.
 func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
@@ -439,6 +453,7 @@ func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.T
 	}
 	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
+		t.NoReferenceBefore = t.NoReferenceBefore && record.Target.NoReferenceBefore
 	}
 	return t
 }

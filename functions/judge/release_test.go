@@ -336,6 +336,22 @@ func (f *fixture) comparedOf(t *testing.T, n int) judgev1alpha1.Target {
 	return f.ChangePod(ft.BatchName(n)).Status.MetricRecord.Target
 }
 
+// The start of the compared time moves in a slow release, and with it what is a reference.
+func TestTheReferenceOfAnEarlierLookStays(t *testing.T) {
+	for _, want := range []bool{true, false} {
+		f := newOwnedFixture(t, "DaemonSet", map[string]string{"ds-a": "new", "ds-b": "old"}, "ds-a")
+		if got := f.comparedOf(t, 1); !got.NoReferenceBefore {
+			t.Errorf("the first look has %+v", got)
+		}
+		batch := f.ChangePod(ft.BatchName(1))
+		batch.Status.MetricRecord.Target.NoReferenceBefore = want
+		f.Write(batch)
+		if got := f.comparedOf(t, 1); got.NoReferenceBefore != want {
+			t.Errorf("got %t, want %t", got.NoReferenceBefore, want)
+		}
+	}
+}
+
 // When the rollout is complete, the old pods have ended: the new pods of a DaemonSet have other names.
 func TestTheOldPodsOfAnEarlierLookStayTheReference(t *testing.T) {
 	const of = `namespace="default",pod=~"`

@@ -2,11 +2,13 @@ package judge_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -16,6 +18,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
@@ -162,18 +165,33 @@ func TestDuringProbationARepairIsNotComparedWithAVersionThatFailed(t *testing.T)
 }
 
 // A pod of a StatefulSet may have the name of a pod of the failed version.
+// versionOfImage is the version of a StatefulSet whose only container has an image.
+func versionOfImage(image string) string {
+	version, err := workload.Version(workload.StatefulSet, &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}})
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
+
 func TestOldPodsOfAFailedVersionOfAWorkloadThatOwnsItsPods(t *testing.T) {
 	const of = `namespace="default",pod=~"`
 	for name, tc := range map[string]struct {
-		kind    string
-		failed  []string
-		old     string
-		nothing bool
+		kind   string
+		failed []string
+		// annotated is the version in the annotations of the failed pods' ControllerRevision.
+		annotated string
+		old       string
+		nothing   bool
 	}{
-		"a DaemonSet":                  {"DaemonSet", []string{"v2"}, of + `ds-c"`, true},
-		"a StatefulSet":                {"StatefulSet", []string{"v2"}, of + `ds-c"`, true},
-		"a StatefulSet without a fail": {"StatefulSet", nil, of + `ds-b|ds-c"`, false},
-		"another version failed":       {"StatefulSet", []string{"v0"}, of + `ds-b|ds-c"`, true},
+		"a DaemonSet":                  {"DaemonSet", []string{"v2"}, "v2", of + `ds-c"`, true},
+		"a StatefulSet":                {"StatefulSet", []string{"v2"}, "v2", of + `ds-c"`, true},
+		"a StatefulSet without a fail": {"StatefulSet", nil, "v2", of + `ds-b|ds-c"`, false},
+		"another version failed":       {"StatefulSet", []string{"v0"}, "v2", of + `ds-b|ds-c"`, true},
+		// The annotations of a ControllerRevision never change.
+		"its revision is older than the opt-in":           {"StatefulSet", []string{versionOfImage("failed")}, "", of + `ds-c"`, true},
+		"the webhook missed it":                           {"StatefulSet", []string{versionOfImage("failed")}, "v1", of + `ds-c"`, true},
+		"a version failed that has a revision of its own": {"StatefulSet", []string{versionOfImage("old")}, versionOfImage("old"), of + `ds-b"`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newOwnedFixture(t, tc.kind, map[string]string{"ds-a": "new", "ds-b": "failed", "ds-c": "old"}, "ds-a")
@@ -182,7 +200,13 @@ func TestOldPodsOfAFailedVersionOfAWorkloadThatOwnsItsPods(t *testing.T) {
 			f.Write(batch)
 			for hash, version := range map[string]string{"new": ft.Version, "failed": "v2", "old": "v1"} {
 				r := controllerRevision("ds-"+hash, 1, "ds", true)
-				r.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "1"}
+				r.Data.Raw = fmt.Appendf(nil, `{"spec": {"template": {"$patch": "replace", "spec": {"containers": [{"name": "app", "image": %q}]}}}}`, hash)
+				if hash == "failed" {
+					version = tc.annotated
+				}
+				if version != "" {
+					r.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "1"}
+				}
 				if err := f.Kube.Tracker().Add(r); err != nil {
 					t.Fatal(err)
 				}

@@ -12,8 +12,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// maxFailedVersions is the limit of the schema.
-const maxFailedVersions = 50
+// The limits of the schema. A user may write the annotation of a rollback while the webhook is down.
+const (
+	maxFailedVersions = 50
+	maxVersionLength  = 63
+)
 
 // failedVersions returns the versions of a workload whose pods are no reference for those of the current release:
 // those whose release counts as failed, and the one that was rolled back last. The success of the rollback deletes
@@ -22,7 +25,7 @@ const maxFailedVersions = 50
 // count, because a person may overrule it.
 func failedVersions(current v1alpha1.Release, releases []*v1alpha1.ChangeWorkload, rollback *v1alpha1.Rollback) []string {
 	attempts := map[string]int64{}
-	if rollback != nil && rollback.From() != current {
+	if rollback != nil && rollback.From() != current && len(rollback.FromVersion) <= maxVersionLength {
 		attempts[rollback.FromVersion] = rollback.FromAttempt
 	}
 	for _, c := range releases {

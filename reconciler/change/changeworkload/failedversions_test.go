@@ -3,6 +3,7 @@ package changeworkload
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,7 @@ func TestTheVersionsThatFailed(t *testing.T) {
 		"a person rolled it back":  {of(released("v2", 2, v1alpha1.ReleaseSuccess, "")), &v1alpha1.Rollback{FromVersion: "v2", FromAttempt: 2}, []string{"v2"}},
 		"it was released again":    {of(released("v2", 4, v1alpha1.ReleaseSuccess, "")), &v1alpha1.Rollback{FromVersion: "v2", FromAttempt: 2}, nil},
 		"it was, and failed again": {of(released("v2", 4, v1alpha1.ReleaseSuspend, "")), &v1alpha1.Rollback{FromVersion: "v2", FromAttempt: 2}, []string{"v2"}},
+		"a user wrote its version": {of(), &v1alpha1.Rollback{FromVersion: strings.Repeat("v", 64), FromAttempt: 2}, nil},
 		// A Knative Service has another Revision for each attempt.
 		"it is the current one again":     {of(), &v1alpha1.Rollback{FromVersion: "v3", FromAttempt: 2}, []string{"v3"}},
 		"the current one was rolled back": {of(), &v1alpha1.Rollback{FromVersion: "v3", FromAttempt: 9}, nil},

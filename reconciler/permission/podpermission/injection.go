@@ -165,7 +165,8 @@ func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, e
 	if owner == nil || r.clock.Since(p.CreationTimestamp.Time) > newPodTime {
 		return "", nil
 	}
-	if _, known := r.ownersWithoutSets.Get(owner.UID); known {
+	key := p.Namespace + "/" + string(owner.UID) // a user may write the UID of another namespace's controller
+	if _, known := r.ownersWithoutSets.Get(key); known {
 		return "", nil
 	}
 	if !r.ownersReads.AllowN(r.clock.Now(), 1) {
@@ -173,7 +174,7 @@ func (r *Reconciler) setsOfNewPod(ctx context.Context, p *corev1.Pod) (string, e
 	}
 	value, found, err := r.requiredSets.Owners.Annotation(ctx, p.Namespace, p.OwnerReferences, podmeta.PermissionSetAnnotation)
 	if err == nil && !found {
-		r.ownersWithoutSets.Add(owner.UID, nil, ownersTTL)
+		r.ownersWithoutSets.Add(key, nil, ownersTTL)
 	}
 	return value, err
 }

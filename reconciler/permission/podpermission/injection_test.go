@@ -146,15 +146,21 @@ func TestOwnersInNamespacesThatAreNotEnabledAreReadOncePerMinuteForNewPods(t *te
 		pod  *corev1.Pod
 		at   []time.Duration
 		want int
+		// known is a key of the controllers without sets.
+		known string
 	}{
-		"a new pod that changes often": {controlledPod(), []time.Duration{0, time.Second, ownersTTL}, 1},
-		"a minute later":               {controlledPod(), []time.Duration{0, ownersTTL + 1}, 2},
-		"a pod that is not new":        {controlledPod(), []time.Duration{newPodTime + 1}, 0},
-		"a pod without a controller":   {controlledPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), []time.Duration{0}, 0},
+		"a new pod that changes often": {controlledPod(), []time.Duration{0, time.Second, ownersTTL}, 1, ""},
+		"a minute later":               {controlledPod(), []time.Duration{0, ownersTTL + 1}, 2, ""},
+		"a pod that is not new":        {controlledPod(), []time.Duration{newPodTime + 1}, 0, ""},
+		"a pod without a controller":   {controlledPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), []time.Duration{0}, 0, ""},
+		// A user may write the UID of another namespace's controller.
+		"a controller that another namespace names": {controlledPod(), []time.Duration{0}, 1, "other/" + string(controlledPod().OwnerReferences[0].UID)},
+		"a controller that is known":                {controlledPod(), []time.Duration{0}, 0, controlledPod().Namespace + "/" + string(controlledPod().OwnerReferences[0].UID)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, owners := newFixture(t, tc.pod, nil), &countedReads{}
 			w.requiredSets.Owners = owners
+			w.ownersWithoutSets.Add(tc.known, nil, ownersTTL)
 			for _, after := range tc.at {
 				w.clock.SetTime(zero.Add(after))
 				w.reconcile(t)

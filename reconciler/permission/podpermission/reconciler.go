@@ -61,7 +61,7 @@ type Reconciler struct {
 	// unsentLetGo has pods that were let go, which the centre does not know yet.
 	unsentLetGo  *unsentLetGoPods
 	requiredSets requiredsets.Resolver
-	// ownersWithoutSets has the UIDs of controllers of pods that request no permission sets.
+	// ownersWithoutSets has the namespaces and UIDs of controllers of pods that request no permission sets.
 	ownersWithoutSets *utilcache.LRUExpireCache
 	// ownersReads limits the reads of the owners of new pods in namespaces that are not enabled.
 	ownersReads *rate.Limiter
