@@ -130,7 +130,7 @@ func TestTheSearchFindsEachSection(t *testing.T) {
 		}
 	}
 	for url, word := range map[string]string{
-		"docs/kubectl.html#exit-codes": "timeout", "docs/change/altershield.html#connect": "kubectl breakwater connect", "index.html": "A bad release should stop",
+		"docs/kubectl.html#exit-codes": "timeout", "docs/change/altershield.html#connect": "kubectl breakwater connect", "index.html": "A release should stop when a pod of it fails",
 	} {
 		if !strings.Contains(texts[url], word) {
 			t.Errorf("the text of %s lacks %q: %q", url, word, texts[url])
