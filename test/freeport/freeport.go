@@ -4,10 +4,12 @@ package freeport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // The ports are outside of the range from which the kernel takes a port for a connection or for a
@@ -21,14 +23,20 @@ const (
 // attempts is the maximum number of ports that are tried.
 const attempts = 100
 
-// Find returns a port of 127.0.0.1 on which nothing listens.
+// given are the ports that this process has got. Their servers may not listen yet.
+var given sync.Map
+
+// Find returns a port of 127.0.0.1 on which nothing listens, and no port twice.
 func Find(ctx context.Context) (int, error) { return FindOn(ctx, "127.0.0.1") }
 
-// FindOn returns a port of an address of this host on which nothing listens.
+// FindOn returns a port of an address of this host on which nothing listens, and no port twice.
 func FindOn(ctx context.Context, host string) (int, error) {
-	var err error
+	err := errors.New("this process has got too many")
 	for range attempts {
 		port := first + rand.IntN(count)
+		if _, taken := given.LoadOrStore(port, nil); taken {
+			continue
+		}
 		var l net.Listener
 		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
 			return port, l.Close()
