@@ -197,12 +197,9 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		releaseOf = releaseOfRevision
 	}
 	failed := failedVersions(batch)
-	ownsSets := slices.ContainsFunc(sets.Items, func(set appsv1.ReplicaSet) bool {
-		owner := metav1.GetControllerOfNoCopy(&set)
-		return owner != nil && slices.Contains(owners, owner.UID)
-	})
-	out.noReferenceBefore = ownsSets || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
-	if out.patterns = podsOfReplicaSets(sets.Items, owners, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
+	own := slices.DeleteFunc(sets.Items, func(set appsv1.ReplicaSet) bool { return !isControlledBy(&set, owners...) })
+	out.noReferenceBefore = len(own) > 0 || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
+	if out.patterns = podsOfReplicaSets(own, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
 		return nil
 	}
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
@@ -229,10 +226,13 @@ func (f *function) revisionsOf(ctx context.Context, parent *v1alpha1.ChangeWorkl
 	if err != nil {
 		return nil, fmt.Errorf("list ControllerRevisions: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool {
-		owner := metav1.GetControllerOfNoCopy(&r)
-		return owner == nil || owner.UID != parent.Spec.WorkloadRef.UID
-	}), nil
+	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !isControlledBy(&r, parent.Spec.WorkloadRef.UID) }), nil
+}
+
+// isControlledBy reports whether the controller of an object has one of the UIDs.
+func isControlledBy(o metav1.Object, uids ...types.UID) bool {
+	owner := metav1.GetControllerOfNoCopy(o)
+	return owner != nil && slices.Contains(uids, owner.UID)
 }
 
 // latestOf returns the name of the ControllerRevision with the current template of its workload, which has the highest
@@ -305,26 +305,21 @@ func releaseOfRevision(set *appsv1.ReplicaSet, _ []*appsv1.ReplicaSet) (v1alpha1
 	return v1alpha1.ReleaseOf(set.Annotations)
 }
 
-// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets with one of the owners; failed are the versions that
+// podsOfReplicaSets returns the patterns of the pods of a workload's ReplicaSets; failed are the versions that
 // failed. Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
-func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release, failed []string,
+func podsOfReplicaSets(sets []appsv1.ReplicaSet, of v1alpha1.Release, failed []string,
 	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool)) (out patterns) {
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	ofOwner := map[types.UID][]*appsv1.ReplicaSet{}
 	for i := range sets {
-		if owner := metav1.GetControllerOfNoCopy(&sets[i]); owner != nil && slices.Contains(owners, owner.UID) {
-			ofOwner[owner.UID] = append(ofOwner[owner.UID], &sets[i])
-		}
+		owner := metav1.GetControllerOfNoCopy(&sets[i]).UID
+		ofOwner[owner] = append(ofOwner[owner], &sets[i])
 	}
 	for i := range sets {
-		owner := metav1.GetControllerOfNoCopy(&sets[i])
-		if owner == nil || ofOwner[owner.UID] == nil {
-			continue
-		}
 		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
-		switch r, known := releaseOf(&sets[i], ofOwner[owner.UID]); {
+		switch r, known := releaseOf(&sets[i], ofOwner[metav1.GetControllerOfNoCopy(&sets[i]).UID]); {
 		case known && r == of:
 			out.newPods = append(out.newPods, pattern)
 		case known && slices.Contains(failed, r.Version):
