@@ -111,7 +111,7 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not synced with its generation %d yet, so requests about its pods are denied: try again. "+
 		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
-	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+	return tryAgain(1, DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }
 
 // stale denies a request, because pods may have been lost since the numbers of the budget
@@ -120,10 +120,8 @@ func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 func stale(b *v1alpha1.PodUnavailableBudget, reason string) admission.Answer {
 	message := fmt.Sprintf("the numbers of PodUnavailableBudget %s may be old (%s), so requests about its pods are denied: try again. "+
 		"Ways out: check Deployment protection-controller; or set spec.shadow of the budget to true, which only reports", b.Name, reason)
-	answer := retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
+	return tryAgain(0, DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason},
 		metav1.StatusCause{Type: admission.CauseUndecided, Message: reason})
-	answer.Response.Result.Details.RetryAfterSeconds = 0
-	return answer
 }
 
 // undecided denies a request that could not be decided, and asks to try again.
@@ -133,14 +131,15 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		name = b.Name
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
-	return retryLater(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
+	return tryAgain(1, admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
-func retryLater(decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
+// tryAgain denies a request. retryAfter is the Retry-After in seconds; 0 for none.
+func tryAgain(retryAfter int32, decision, name, message string, causes ...metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{
-			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: causes,
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: retryAfter, Causes: causes,
 		},
 	})
 }
