@@ -61,13 +61,19 @@ func TestTheConditionOfAnUninjectedPodFollowsTheLabelOfItsNamespace(t *testing.T
 	w := newFixture(t, p, nil)
 	w.requiredSets.Owners = setsOfOwner{}
 	w.reconcile(t)
-	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+	if c := podmeta.Condition(w.stored(t), podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// stored returns the pod as the API server has it.
+func (f *fixture) stored(t *testing.T) *corev1.Pod {
+	t.Helper()
+	p, err := f.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
-		t.Errorf("condition %+v", c)
-	}
+	return p
 }
 
 // setsOfOwner is an owner with the set web.
@@ -90,11 +96,7 @@ func TestANewPodWhoseWorkloadRequestsSetsIsReportedInANamespaceThatIsNotEnabled(
 	w := newFixture(t, controlledPod(), nil)
 	w.requiredSets.Owners = setsOfOwner{}
 	w.reconcile(t)
-	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
+	if c := podmeta.Condition(w.stored(t), podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
 		t.Errorf("condition %+v", c)
 	}
 	if events := w.events(); !strings.Contains(events, podmeta.ReasonNamespaceNotEnabled) || w.uninjected.counts()[podmeta.ReasonNamespaceNotEnabled] != 1 {
@@ -116,11 +118,7 @@ func TestAWorkloadThatNeedsNoSetsOverridesItsNamespaceThatIsNotEnabled(t *testin
 	w.requiredSets.Owners = optedOut{}
 	for range 3 {
 		w.reconcile(t)
-		got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.DeepCopyInto(p) // the watch
+		w.stored(t).DeepCopyInto(p) // the watch
 	}
 	for _, a := range w.kube.Actions() {
 		if a.GetVerb() == "patch" {
@@ -213,11 +211,7 @@ func TestTheConditionIsRemovedWhenAPodNoLongerRequestsSets(t *testing.T) {
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
 	w := newFixture(t, p, nil)
 	w.reconcile(t)
-	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := podmeta.Condition(got, podmeta.ConditionInjected); c != nil {
+	if c := podmeta.Condition(w.stored(t), podmeta.ConditionInjected); c != nil {
 		t.Errorf("condition %+v", c)
 	}
 	if events := w.events(); events != "" {
