@@ -25,10 +25,10 @@ while (($#)); do
   case $1 in
     --yes) yes=true ;;
     --resume) resume=true ;;
-    --part) part=${2:-none}; shift ;;
+    --part) part=${2:-none}; (($# == 1)) || shift ;;
     *) echo "invalid argument $1: use --yes, --resume, --part or none" >&2; exit 2 ;;
   esac
-  shift || true
+  shift
 done
 component=app.kubernetes.io/component
 of_protection=protection,protection-controller,protection-webhook,cascading-deletion
