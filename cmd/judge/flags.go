@@ -49,7 +49,7 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 // intervalFlag adds the flag with the time between two looks at a past release.
 func intervalFlag(flags *flag.FlagSet) *time.Duration {
 	interval := judge.LookInterval
-	flags.Func("interval", "`time` between two looks at a release, at least 5s; default: 15s", func(text string) (err error) {
+	flags.Func("interval", "`time` between two looks at a release, at least 5s; default: "+interval.String(), func(text string) (err error) {
 		if interval, err = time.ParseDuration(text); err == nil && interval < 5*time.Second {
 			return errors.New("want at least 5s")
 		}
