@@ -156,7 +156,7 @@ open_orders() {
 }
 suspended() { ! of change || maybe get "$releases" -A --no-headers -o custom-columns=:.metadata.namespace,:.metadata.name,:.status.status | awk '$3 == "Suspend" {print "  " $1 "/" $2}'; }
 guards=validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings
-cluster=$guards,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations
+cluster=$guards,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations,priorityclasses
 # The CRD of budgets may be that of OpenKruise, which has no field spec.shadow.
 crds() {
   kubectl get crds -o jsonpath="{range .items[*]}{.metadata.name}{'\t'}{.spec.group}{'\t'}{.spec.versions[*].schema.openAPIV3Schema.properties.spec.properties.shadow.type}{'\n'}{end}" |
@@ -291,7 +291,7 @@ for crd in $(crds); do
 done
 remove rolebindings,roles -A -l "$ours" || true
 # FlowSchemas are deleted before the priority level that they name.
-for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do
+for kind in flowschemas prioritylevelconfigurations priorityclasses clusterrolebindings clusterroles; do
   remove "$kind" -l "$ours" || true
 done
 if [[ -z $part ]]; then

@@ -322,7 +322,7 @@ func awaitSeal(t *testing.T, denies bool) {
 func snapshot(t *testing.T) string {
 	t.Helper()
 	return kubectl(t, "", "get", "crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
-		"validatingadmissionpolicies,validatingadmissionpolicybindings,flowschemas,prioritylevelconfigurations,apiservices", "-o", "name") +
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,flowschemas,prioritylevelconfigurations,priorityclasses,apiservices", "-o", "name") +
 		kubectl(t, "", "get", "rolebindings,roles,leases", "-A", "-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name")
 }
 
