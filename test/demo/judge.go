@@ -104,12 +104,13 @@ func (s *steps) configureJudge(ctx context.Context) error {
 
 func (s *steps) releaseFailingRequests(ctx context.Context) error {
 	s.title("A release that fails 7 % of its requests")
-	s.explain("Nothing is scripted: the new version really fails them, and the judge finds it.")
+	s.explain("Nothing is scripted: the new version really fails them. The judge compares the new pods for two minutes,\n" +
+		"so the wait takes about three:")
 	if err := s.all(ctx,
 		[]string{"patch", "deployment", "front", "-n", shop, "--patch-file", "test/shop/config/front-v2.yaml"},
 		[]string{"wait", "deployment", "front", "-n", shop, "--for=jsonpath={.spec.paused}=true", "--timeout=300s"},
 	); err != nil {
-		return err
+		return errors.Join(err, s.showCause(ctx))
 	}
 	s.explain("The release is held. The reason, and what can be done:")
 	r, err := s.kubectl(ctx, "breakwater", "explain", "deployment/front", "-n", shop)
@@ -120,6 +121,14 @@ func (s *steps) releaseFailingRequests(ctx context.Context) error {
 		return fmt.Errorf("the release was held for another reason: %s", r.Stdout)
 	}
 	return s.denied(ctx, "deployment front is suspended", "set", "env", "deployment/front", "-n", shop, "VERSION=3")
+}
+
+// showCause shows why a step may have failed: what it created is removed at the end of the chapter.
+func (s *steps) showCause(ctx context.Context) error {
+	return s.all(ctx,
+		[]string{"breakwater", "explain", "deployment/front", "-n", shop},
+		[]string{"get", "events", "-n", shop, "--field-selector", "type=Warning", "--sort-by", ".metadata.creationTimestamp"},
+	)
 }
 
 func (s *steps) rollBack(ctx context.Context) error {

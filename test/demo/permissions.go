@@ -96,7 +96,10 @@ func (s *steps) checkGrants(ctx context.Context, cluster *setup.Cluster, uid str
 		return err
 	}
 	grants := stats.OfPod(uid)
-	s.print("\n(the provider has %d grants for the pod: %v)\n", len(grants), grants)
+	s.print("\n(the grants of the provider for the pod: %d)\n", len(grants))
+	for _, g := range grants {
+		s.print("  %s for %s\n", g.Permission, g.IP)
+	}
 	if len(grants) != want {
 		return fmt.Errorf("the provider has grants %+v, want %d", grants, want)
 	}

@@ -85,7 +85,8 @@ func (p *printer) try(ctx context.Context, args ...string) (kubectl.Result, erro
 	if err != nil {
 		return r, err
 	}
-	p.print("%s%s", r.Stdout, r.Stderr)
+	// Progress and warnings are on stderr, and come before the result.
+	p.print("%s%s", r.Stderr, r.Stdout)
 	return r, p.waitForReader(ctx)
 }
 

@@ -51,7 +51,7 @@ func (s *steps) deletionOfPods(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	s.explain("Delete all pods. The first deletion is allowed; the others are denied until the pod has been replaced:")
+	s.explain("Delete all pods. One deletion at a time is allowed; the others are denied until the pod has been replaced:")
 	if err := s.denied(ctx, "PodUnavailableBudget", "delete", "pods", "--all", "-n", orders, "--wait=false"); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (s *steps) badRelease(ctx context.Context) error {
 		return err
 	}
 	s.explain("The server sent the verdict, and the rollout is held: some pods are new, the others\n" +
-		"are unchanged, and all of them are running.")
+		"are unchanged and still running.")
 	if err := s.all(ctx,
 		[]string{"get", "changepods", "-n", demo, "-l", v1alpha1.VersionKey + "=" + versionOf(release)},
 		[]string{"get", "pods", "-n", demo, "-L", "pod-template-hash"},
