@@ -18,7 +18,6 @@ import (
 
 // clients are the clients of the cluster that the flags select.
 type clients struct {
-	config     *rest.Config
 	kube       kubernetes.Interface
 	breakwater versioned.Interface
 	dynamic    dynamic.Interface
@@ -57,7 +56,7 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}
-	c := &clients{config: config, namespace: namespace,
+	c := &clients{namespace: namespace,
 		flags: flag("kubeconfig", a.flags.KubeConfig) + flag("context", a.flags.Context) + flag("cluster", a.flags.ClusterName) + flag("server", a.flags.APIServer)}
 	config.WarningHandler = warnings
 	// A simulated drain sends a request for each pod.
