@@ -76,7 +76,7 @@ func (a *app) printBudgets(format string, g budgetsAnswer) error {
 		e := diagnosis.ExplainFlowControl(f)
 		controls = append(controls, []string{f.Name, fmt.Sprint(f.Status.Deleted), paint(e.Reason, e.State), age(f.CreationTimestamp.Time, now)})
 	}
-	return a.print(format, g, names, func(w io.Writer) error {
+	return printAs(a.Out, format, g, names, func(w io.Writer) error {
 		if len(budgets)+len(controls) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No budgets and no flow controls found.")
 			return err

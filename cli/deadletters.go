@@ -79,7 +79,7 @@ func (a *app) printDeadLetters(format string, letters []diagnosis.DeadLetter) er
 	for _, l := range letters {
 		rows = append(rows, []string{l.Namespace, l.Name, l.Object, fmt.Sprint(l.Waiting), string(l.Replay), age(l.Time.Time, now), l.Message + ": " + l.Explanation})
 	}
-	return a.print(format, map[string]any{"deadLetters": list(letters)}, diagnosis.Replayable(letters), func(w io.Writer) error {
+	return printAs(a.Out, format, map[string]any{"deadLetters": list(letters)}, diagnosis.Replayable(letters), func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No dead letters.")
 			return err

@@ -62,7 +62,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 			failed = append(failed, c.Name)
 		}
 	}
-	err := a.print(format, map[string]any{"checks": list(checks)}, failed, func(w io.Writer) error {
+	err := printAs(a.Out, format, map[string]any{"checks": list(checks)}, failed, func(w io.Writer) error {
 		for _, c := range checks {
 			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, text.OneLine(c.Message)); err != nil {
 				return err

@@ -70,7 +70,7 @@ func (a *app) printExplanation(format string, e diagnosis.Explanation, flags str
 			e.WaysOut[i].Command += flags
 		}
 	}
-	return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return writeExplanation(w, e, a.paint()) })
+	return printAs(a.Out, format, e, []string{e.Subject}, func(w io.Writer) error { return writeExplanation(w, e, a.paint()) })
 }
 
 func writeExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Paint) error {

@@ -38,7 +38,7 @@ func (a *app) getCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint(), c.command("explain", cmp.Or(strings.Join(args, ""), "KIND/NAME"), cmp.Or(namespace, "NAMESPACE")))
+				return a.printReleases(w, format, releases, all, c.command("explain", cmp.Or(strings.Join(args, ""), "KIND/NAME"), cmp.Or(namespace, "NAMESPACE")))
 			}
 			if watch {
 				return a.watch(cmd.Context(), c, namespace, show)
@@ -66,7 +66,7 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 }
 
 // printReleases prints releases. explain is the command that explains why a workload has none.
-func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, all bool, paint diagnosis.Paint, explain string) error {
+func (a *app) printReleases(out io.Writer, format string, releases []v1alpha1.ChangeWorkload, all bool, explain string) error {
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.WorkloadRef.Name, b.Spec.WorkloadRef.Name), cmp.Compare(b.Spec.Attempt, a.Spec.Attempt))
 	})
@@ -74,7 +74,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 	answer.APIVersion, answer.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkloadList"
 	var names []string
 	var rows [][]string
-	now := time.Now()
+	now, paint := time.Now(), a.paint()
 	for i := range releases {
 		c := &releases[i]
 		c.APIVersion, c.Kind = answer.APIVersion, "ChangeWorkload"
@@ -90,7 +90,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 		}
 		rows = append(rows, row)
 	}
-	return a.print(format, answer, names, func(w io.Writer) error {
+	return printAs(out, format, answer, names, func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintf(a.ErrOut, "No releases found. `%s` says why a workload has none.\n", explain)
 			return err

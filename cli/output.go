@@ -37,12 +37,12 @@ func outputFlag(c *cobra.Command, format *string) {
 	}
 }
 
-// print writes an answer in a format. names is what -o name prints: the objects of the answer, only
+// printAs writes an answer in a format. names is what -o name prints: the objects of the answer, only
 // what failed (doctor, simulate), or what can be replayed (deadletters). The function people writes the output for people.
-func (a *app) print(format string, answer any, names []string, people func(io.Writer) error) error {
+func printAs(w io.Writer, format string, answer any, names []string, people func(io.Writer) error) error {
 	switch format {
 	case "json":
-		encoder := json.NewEncoder(a.Out)
+		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(answer)
 	case "yaml":
@@ -50,17 +50,17 @@ func (a *app) print(format string, answer any, names []string, people func(io.Wr
 		if err != nil {
 			return err
 		}
-		_, err = a.Out.Write(data)
+		_, err = w.Write(data)
 		return err
 	case "name":
 		for _, n := range names {
-			if _, err := fmt.Fprintln(a.Out, n); err != nil {
+			if _, err := fmt.Fprintln(w, n); err != nil {
 				return err
 			}
 		}
 		return nil
 	default:
-		return people(a.Out)
+		return people(w)
 	}
 }
 

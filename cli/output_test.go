@@ -14,14 +14,14 @@ import (
 
 // A program that iterates over a list, as `jq '.pods[]'` does, fails at null.
 func TestAnEmptyListOfAnAnswerIsNotNull(t *testing.T) {
-	released := func(a *app) error { return a.printReleases("json", nil, false, diagnosis.Plain, "") }
+	released := func(a *app) error { return a.printReleases(a.Out, "json", nil, false, "") }
 	simulation := func(a *app) error { return a.printSimulated("json", nil) }
 	answers := map[string]struct {
 		print func(*app) error
 		want  string
 	}{
 		"get":         {released, `{"kind":"ChangeWorkloadList","apiVersion":"app.ops.cloud.alipay.com/v1alpha1","metadata":{},"items":[]}`},
-		"status":      {func(a *app) error { return a.print("json", statusAnswer{}, nil, nil) }, `{"namespace":"","workload":"","attempt":0,"state":"","counts":{"pods":0,"preparing":0,"checking":0,"passed":0,"failed":0,"unjudged":0}}`},
+		"status":      {func(a *app) error { return printAs(a.Out, "json", statusAnswer{}, nil, nil) }, `{"namespace":"","workload":"","attempt":0,"state":"","counts":{"pods":0,"preparing":0,"checking":0,"passed":0,"failed":0,"unjudged":0}}`},
 		"explain":     {func(a *app) error { return a.printExplanation("json", diagnosis.Explanation{}, "") }, `{"subject":"","state":"","why":[],"waysOut":[]}`},
 		"delete":      {simulation, `{"requests":[]}`},
 		"evict":       {simulation, `{"requests":[]}`},

@@ -80,7 +80,7 @@ func (a *app) printPermissions(format string, found []permission, states map[str
 		names = append(names, "pod/"+p.Pod)
 		rows = append(rows, []string{p.Namespace, p.Pod, paint(p.Reason, states[p.Namespace+"/"+p.Pod]), age(p.Since.Time, now), p.Message})
 	}
-	return a.print(format, map[string]any{"pods": list(found)}, names, func(w io.Writer) error {
+	return printAs(a.Out, format, map[string]any{"pods": list(found)}, names, func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No pod needs permissions.")
 			return err

@@ -226,7 +226,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 	}
 	paint := a.paint()
-	err := a.print(format, map[string]any{"requests": list(all)}, notAllowed, func(w io.Writer) error {
+	err := printAs(a.Out, format, map[string]any{"requests": list(all)}, notAllowed, func(w io.Writer) error {
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StateAllowing)
 			if !s.Allowed {

@@ -49,7 +49,7 @@ ran at --timeout, or the webhook had not seen the pod template.`,
 			if err != nil {
 				return err
 			}
-			if err := a.print(format, answer, []string{answer.Workload}, func(w io.Writer) error {
+			if err := printAs(a.Out, format, answer, []string{answer.Workload}, func(w io.Writer) error {
 				_, err := fmt.Fprintln(w, lineOf(answer, a.paint()))
 				return err
 			}); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	informers "github.com/breakwater-dev/breakwater/client/informers/externalversions"
 
@@ -22,12 +21,6 @@ const watchInterval = time.Second
 
 func watchFlag(c *cobra.Command, watch *bool) {
 	c.Flags().BoolVarP(watch, "watch", "w", false, "Print the output again when it changes, until interrupted")
-}
-
-// streamsTo returns the streams with another output.
-func streamsTo(s genericiooptions.IOStreams, w io.Writer) genericiooptions.IOStreams {
-	s.Out = w
-	return s
 }
 
 // changes sends a value when a release or a batch of the namespace changed. Unreceived values
