@@ -100,7 +100,7 @@ func (c *clients) currentInputOf(ctx context.Context, argument, command, more st
 	}
 	if named.object.GetUID() != t.object.GetUID() && !f.IsCurrent(named.object) {
 		current := f.CurrentRelease()
-		err = fmt.Errorf("%s is neither the current release nor a batch of it: `%s%s` is for the current release, %s, attempt %d",
+		err = argumentErrorf("%s is neither the current release nor a batch of it: `%s%s` is for the current release, %s, attempt %d",
 			named.object.GetName(), c.command(command, t.String(), f.Namespace), more, current.Version, current.Attempt)
 	}
 	return named, t, f, err

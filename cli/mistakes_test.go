@@ -35,7 +35,7 @@ func TestStatusSaysWhatIsWrongWithTheObject(t *testing.T) {
 			"select another namespace with -n, or let a cluster admin give you role view: kubectl create rolebinding view-USER -n shop --clusterrole=view --user=USER --kubeconfig /dev/null --server http://127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, output, code := tc.server.run(t, "status", tc.object, "--timeout", "0"); code != 1 || !strings.Contains(output, tc.want) {
+			if _, output, code := tc.server.run(t, "status", tc.object, "--timeout", "3s"); code != 1 || !strings.Contains(output, tc.want) {
 				t.Errorf("code %d: %swant %s", code, output, tc.want)
 			}
 		})

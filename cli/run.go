@@ -20,7 +20,8 @@ const (
 	// is not judged, a simulated request would be denied or rejected, or a check failed. It is also
 	// the code of errors.
 	exitNo = 1
-	// exitTimeout: at --timeout the release still ran, or the webhook had not seen the pod template.
+	// exitTimeout: at --timeout the release still ran, its state could not be read, or the webhook had not seen the pod
+	// template.
 	exitTimeout = 2
 )
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -34,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `Wait until the current release of a workload passed, failed or is held, and print its state.
 
 Exit code 0: it passed. 1: it is held or failed, the workload is not judged, or an error. 2: it still
-ran at --timeout, or the webhook had not seen the pod template.`,
+ran at --timeout, its state could not be read, or the webhook had not seen the pod template.`,
 		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",
 		Args:    oneArgument(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,69 +86,46 @@ func exitOf(answer statusAnswer, timeout time.Duration, explain string) error {
 }
 
 // awaitRelease waits until the current release of the workload has ended. It prints each new
-// state to stderr. It reads again after an error that may pass, such as that of an API server that restarts.
+// state to stderr.
 func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
-	wait := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
+	if timeout == 0 {
+		_, _, f, err := c.currentInputOf(ctx, argument, "status", "")
+		return answerOf(f.CurrentRelease(), f), err
 	}
-	_, t, f, err := c.currentInputOf(wait, argument, "status", "")
-	if err != nil {
-		return statusAnswer{}, err
-	}
-	awaited := f.CurrentRelease()
-	var changed <-chan struct{}
-	last, failed := "", false
-	for {
-		answer := answerOf(awaited, f)
-		if answer.State.EndsWait() || timeout == 0 {
-			return answer, nil
+	wait, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var awaited v1alpha1.Release
+	var answer statusAnswer
+	last := ""
+	err := a.follow(wait, c, c.namespace, func() (bool, error) {
+		_, t, f, err := c.currentInputOf(wait, argument, "status", "")
+		if err != nil {
+			return false, err
+		}
+		if answer.Workload == "" {
+			awaited, argument = f.CurrentRelease(), t.String()
+		}
+		answer = answerOf(awaited, f)
+		if answer.State.EndsWait() {
+			return true, nil
 		}
 		n := answer.Counts
 		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, n.Passed, n.Pods); line != last {
 			last = line
 			_, _ = fmt.Fprintln(a.ErrOut, line)
 		}
-		if changed == nil {
-			if changed, err = c.changes(wait, c.namespace); err != nil && wait.Err() == nil {
-				return answer, err
-			}
-		}
-		if !failed { // after an error there may be no other change
-			select {
-			case <-wait.Done():
-			case <-changed:
-			}
-		}
-		select {
-		case <-wait.Done():
-		case <-time.After(watchInterval):
-		}
-		if ctx.Err() != nil {
-			return answer, errors.New("interrupted")
-		}
-		if wait.Err() != nil {
-			return answer, nil
-		}
-		next, err := c.inputOf(wait, t.String())
-		switch {
-		case err == nil:
-			f, failed = next, false
-		case isFinal(err):
-			return answer, err
-		case wait.Err() == nil && !failed:
-			_, _ = fmt.Fprintf(a.ErrOut, "%v; reading again\n", err)
-			failed = true
-		}
+		return false, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return answer, errors.New("interrupted")
+	case wait.Err() == nil:
+		return answer, err
+	case answer.Workload == "":
+		return answer, exitError{exitTimeout, fmt.Sprintf("the state of %s could not be read within %s: %v", argument, timeout, err)}
+	default:
+		return answer, nil
 	}
-}
-
-// isFinal reports whether a read that failed would fail again.
-func isFinal(err error) bool {
-	absent := missingError("")
-	return errors.As(err, &absent) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {

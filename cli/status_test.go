@@ -42,26 +42,39 @@ func running(t *testing.T, read func(n int) error) *clients {
 }
 
 func TestStatusReadsAgainAfterAnErrorThatMayPass(t *testing.T) {
-	releases := v1alpha1.Resource("changeworkloads")
+	releases, unavailable := v1alpha1.Resource("changeworkloads"), apierrors.NewServiceUnavailable("restarting")
 	for name, tc := range map[string]struct {
+		// read is the read that fails; 0 is the first one of the batches.
+		read  int
 		err   error
 		final bool
 	}{
-		"the API server restarts":  {apierrors.NewServiceUnavailable("restarting"), false},
-		"a lost connection":        {io.ErrUnexpectedEOF, false},
-		"the CRD was deleted":      {apierrors.NewNotFound(releases, ""), true},
-		"the right was removed":    {apierrors.NewForbidden(releases, "", nil), true},
-		"the token has expired":    {apierrors.NewUnauthorized("expired"), true},
-		"the workload was deleted": {missing("deployment %q is not in namespace default", "web"), true},
+		"the API server restarts":                        {2, unavailable, false},
+		"the API server restarts before the first read":  {1, unavailable, false},
+		"the API server restarts before the first watch": {0, unavailable, false},
+		"a lost connection":                              {2, io.ErrUnexpectedEOF, false},
+		"the CRD was deleted":                            {2, apierrors.NewNotFound(releases, ""), true},
+		"the right was removed":                          {2, apierrors.NewForbidden(releases, "", nil), true},
+		"the right is missing":                           {1, apierrors.NewForbidden(releases, "", nil), true},
+		"the token has expired":                          {2, apierrors.NewUnauthorized("expired"), true},
+		"the workload was deleted":                       {2, argumentErrorf("deployment %q is not in namespace default", "web"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var errOut bytes.Buffer
 			c := running(t, func(n int) error {
-				if n == 2 {
+				if n == tc.read {
 					return tc.err
 				}
 				return nil
+			})
+			watched := false
+			c.breakwater.(*fake.Clientset).PrependReactor("list", "changepods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if tc.read != 0 || watched || !a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() {
+					return false, nil, nil
+				}
+				watched = true
+				return true, nil, tc.err
 			})
 			answer, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}).awaitRelease(t.Context(), c, "deployment/sleep", time.Minute)
 			if (err != nil) != tc.final || !tc.final && answer.State != diagnosis.StatePassed {

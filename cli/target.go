@@ -25,12 +25,14 @@ type target struct {
 	object   *unstructured.Unstructured
 }
 
-// missingError is the error of an argument whose object or kind does not exist.
-type missingError string
+// argumentError is the error of an argument that names no object, or not one that the command is for.
+type argumentError string
 
-func (e missingError) Error() string { return string(e) }
+func (e argumentError) Error() string { return string(e) }
 
-func missing(format string, args ...any) error { return missingError(fmt.Sprintf(format, args...)) }
+func argumentErrorf(format string, args ...any) error {
+	return argumentError(fmt.Sprintf(format, args...))
+}
 
 // kindOf returns the kind of an object: one that is built in, or only the name of another one.
 func kindOf(of schema.GroupVersionKind) workload.Kind {
@@ -52,7 +54,7 @@ func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil, missing("the cluster has no kind %q: write "+argumentForm+"web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
+			return nil, argumentErrorf("the cluster has no kind %q: write "+argumentForm+"web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
 		}
 		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
@@ -97,17 +99,17 @@ func (c *clients) read(ctx context.Context, argument string) (_ target, namespac
 		if !ok {
 			example = argument
 		}
-		return target{}, "", fmt.Errorf("%q is not the name of an object: write "+argumentForm+"%s", argument, example)
+		return target{}, "", argumentErrorf("%q is not the name of an object: write "+argumentForm+"%s", argument, example)
 	}
 	mapping, err := c.mapping(kind)
 	if err != nil {
 		return target{}, "", err
 	}
 	var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
-	notFound := missing("the cluster has no %s %q", kind, name)
+	notFound := argumentErrorf("the cluster has no %s %q", kind, name)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace, client = c.namespace, c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
-		notFound = missing("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
+		notFound = argumentErrorf("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
 	}
 	o, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -135,7 +137,7 @@ func (c *clients) workloadAbove(ctx context.Context, t target) (_ target, err er
 		}
 		owner := metav1.GetControllerOf(t.object)
 		if owner == nil {
-			return target{}, fmt.Errorf("%s has no owner: name its workload", t)
+			return target{}, argumentErrorf("%s has no owner: name its workload", t)
 		}
 		group, _, _ := strings.Cut(owner.APIVersion, "/")
 		if t, err = c.target(ctx, strings.ToLower(owner.Kind)+"."+group+"/"+owner.Name); err != nil {
@@ -145,10 +147,10 @@ func (c *clients) workloadAbove(ctx context.Context, t target) (_ target, err er
 	if of, err := c.partOf(ctx, t); err != nil {
 		return target{}, err
 	} else if of != "" {
-		return target{}, fmt.Errorf("%s is a part of %s: write %[2]s", t, of)
+		return target{}, argumentErrorf("%s is a part of %s: write %[2]s", t, of)
 	}
 	if _, found, _ := unstructured.NestedMap(t.object.Object, "spec", "template"); !found {
-		return target{}, fmt.Errorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, Knative Service (ksvc), or a kind of ConfigMap config-workloads", t)
+		return target{}, argumentErrorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, Knative Service (ksvc), or a kind of ConfigMap config-workloads", t)
 	}
 	return t, nil
 }

@@ -91,7 +91,7 @@ func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Inp
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.UID, b.UID))
 	}) {
 		t, err := c.target(ctx, kindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Argument()+"/"+o.Name)
-		if absent := missingError(""); errors.As(err, &absent) || err == nil && t.object.GetUID() != o.UID {
+		if absent := argumentError(""); errors.As(err, &absent) || err == nil && t.object.GetUID() != o.UID {
 			continue
 		} else if err != nil {
 			return nil, err

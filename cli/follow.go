@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// follow calls read now and after each change of a release or batch of the namespace, until read is done, fails
+// finally, or the context ends. It prints an error that may pass, such as that of an API server that restarts, and
+// reads again. It returns the error of the last read.
+func (a *app) follow(ctx context.Context, c *clients, namespace string, read func() (done bool, err error)) error {
+	var changed <-chan struct{}
+	failed := false
+	for {
+		done, err := read()
+		if changed == nil && err == nil && !done {
+			changed, err = c.changes(ctx, namespace)
+		}
+		if done || isFinal(err) || ctx.Err() != nil {
+			return err
+		}
+		if err == nil {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+		} else if !failed {
+			_, _ = fmt.Fprintf(a.ErrOut, "%v; reading again\n", err)
+		}
+		failed = err != nil // there may be no other change
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(watchInterval):
+		}
+	}
+}
+
+// isFinal reports whether a read that failed would fail again.
+func isFinal(err error) bool {
+	wrong := argumentError("")
+	return errors.As(err, &wrong) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
