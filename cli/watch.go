@@ -54,40 +54,24 @@ func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{
 
 // watch shows an answer now and after each change of it, until the context ends.
 func (a *app) watch(ctx context.Context, c *clients, namespace string, show func(context.Context, io.Writer) error) error {
-	changed, err := c.changes(ctx, namespace)
-	if err != nil {
-		return err
-	}
 	var last []byte
-	for {
+	err := a.follow(ctx, c, namespace, func() (bool, error) {
 		var next bytes.Buffer
-		if err := show(ctx, &next); err != nil {
-			if ctx.Err() == nil {
-				return err
-			}
-			return nil //nolint:nilerr // the user ended the watch
+		if err := show(ctx, &next); err != nil || bytes.Equal(last, next.Bytes()) {
+			return false, err
 		}
-		if !bytes.Equal(last, next.Bytes()) {
-			before := ""
-			if screen := terminal(a.Out); screen != nil {
-				_, _ = fmt.Fprint(screen, "\x1b[H\x1b[2J") // clears it
-			} else if last != nil {
-				before = "\n"
-			}
-			if _, err := fmt.Fprintf(a.Out, "%s%s", before, next.Bytes()); err != nil {
-				return err
-			}
-			last = next.Bytes()
+		before := ""
+		if screen := terminal(a.Out); screen != nil {
+			_, _ = fmt.Fprint(screen, "\x1b[H\x1b[2J") // clears it
+		} else if last != nil {
+			before = "\n"
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(watchInterval):
-		}
+		last = next.Bytes()
+		_, err := fmt.Fprintf(a.Out, "%s%s", before, last)
+		return err != nil, err
+	})
+	if ctx.Err() != nil {
+		return nil // the user ended the watch
 	}
+	return err
 }
