@@ -65,7 +65,7 @@ ran at --timeout, its state could not be read, or the webhook had not seen the p
 // lineOf returns the answer for people.
 func lineOf(answer statusAnswer, paint diagnosis.Paint) string {
 	subject := fmt.Sprintf("%s: release %s attempt %d", answer.Workload, answer.Version, answer.Attempt)
-	if answer.State == diagnosis.StateNotJudged {
+	if answer.State == diagnosis.StateNotJudged || answer.Version == "" {
 		subject = answer.Workload
 	}
 	return fmt.Sprintf("%s is %s (%s): %s", subject, paint(string(answer.State), answer.State), answer.Reason, text.OneLine(answer.Message))
@@ -96,16 +96,18 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	defer cancel()
 	var awaited v1alpha1.Release
 	var answer statusAnswer
-	last := ""
+	last, begin := "", time.Now()
 	err := a.follow(wait, c, c.namespace, func() (bool, error) {
 		_, t, f, err := c.currentInputOf(wait, argument, "status", "")
 		if err != nil {
 			return false, err
 		}
-		if answer.Workload == "" {
-			awaited, argument = f.CurrentRelease(), t.String()
+		argument = t.String()
+		if awaited == (v1alpha1.Release{}) {
+			awaited = f.CurrentRelease()
 		}
 		answer = answerOf(awaited, f)
+		answer.ReleaseState = answer.After(time.Since(begin))
 		if answer.State.EndsWait() {
 			return true, nil
 		}
@@ -113,6 +115,9 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, n.Passed, n.Pods); line != last {
 			last = line
 			_, _ = fmt.Fprintln(a.ErrOut, line)
+		}
+		if awaited == (v1alpha1.Release{}) {
+			return false, fmt.Errorf("%s has no release yet", argument)
 		}
 		return false, nil
 	})

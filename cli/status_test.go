@@ -3,15 +3,19 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -110,6 +114,48 @@ func TestStatusPausesBetweenReads(t *testing.T) {
 		if pause := reads[i+1].Sub(reads[i]); pause < watchInterval {
 			t.Errorf("read again after %s", pause)
 		}
+	}
+}
+
+// The webhook fails open for a creation, and the controller asks it again.
+func TestStatusWaitsForTheFirstReleaseThatTheWebhookMissed(t *testing.T) {
+	released := at(1, "busybox:1")
+	created := released.DeepCopy()
+	created.Annotations = nil
+	for name, tc := range map[string]struct {
+		namespace *corev1.Namespace
+		// seen is the read at which the release is in the annotations; 0 is never.
+		seen    int
+		timeout time.Duration
+		want    diagnosis.State
+		code    int
+	}{
+		"the webhook sees it later":     {optedIn, 3, time.Minute, diagnosis.StatePassed, exitOK},
+		"the webhook does not see it":   {optedIn, 0, time.Minute, diagnosis.StateNotJudged, exitNo},
+		"a short timeout":               {optedIn, 0, 5 * time.Second, diagnosis.StateRunning, exitTimeout},
+		"no wait":                       {optedIn, 0, 0, diagnosis.StateNotJudged, exitNo},
+		"the namespace is not opted in": {namespace(nil), 0, time.Minute, diagnosis.StateNotJudged, exitNo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := cluster(t, tc.namespace, created, released)
+				reads := 0
+				c.dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if reads++; reads != tc.seen {
+						return false, nil, nil
+					}
+					return true, unstructuredOf(t, released), nil
+				})
+				answer, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: io.Discard}}).awaitRelease(t.Context(), c, "deployment/sleep", tc.timeout)
+				if err != nil || answer.State != tc.want {
+					t.Errorf("got %+v, %v, want %s", answer, err, tc.want)
+				}
+				var exit exitError
+				if errors.As(exitOf(answer, tc.timeout, ""), &exit); exit.code != tc.code {
+					t.Errorf("code %d, want %d", exit.code, tc.code)
+				}
+			})
+		})
 	}
 }
 

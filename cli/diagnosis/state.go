@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"time"
 
 	"knative.dev/pkg/apis"
 
@@ -30,6 +31,13 @@ const (
 	StateNotJudged State = "NotJudged"
 )
 
+// reasonNoRelease is the reason of a workload without a release.
+const reasonNoRelease = "NoRelease"
+
+// firstReleaseTimeout is how long command status waits for the first release of a workload. If the webhook missed the
+// creation, the controller makes the API server call it again within seconds.
+const firstReleaseTimeout = 30 * time.Second
+
 // EndsWait reports whether command status stops waiting. A late verdict or acceptance of the order can
 // still change Held, and a Ready pod a release that timed out.
 func (s State) EndsWait() bool { return s != StateRunning }
@@ -39,6 +47,14 @@ type ReleaseState struct {
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// After returns the state after command status waited: Running while a workload without a release may still get one.
+func (r ReleaseState) After(waited time.Duration) ReleaseState {
+	if r.Reason != reasonNoRelease || waited >= firstReleaseTimeout {
+		return r
+	}
+	return ReleaseState{StateRunning, v1alpha1.ReasonReleasePending, "the webhook has not seen the workload, so it is not judged yet"}
 }
 
 // StateOf returns the state of release awaited of the workload, which was its current one when the
@@ -61,7 +77,7 @@ func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 func StateOf(awaited, current v1alpha1.Release, c *v1alpha1.ChangeWorkload) ReleaseState {
 	switch {
 	case awaited == (v1alpha1.Release{}):
-		return ReleaseState{StateNotJudged, "NoRelease", "the workload has no release: its kind is not judged, or the webhook has not seen it"}
+		return ReleaseState{StateNotJudged, reasonNoRelease, "the workload has no release: its kind is not judged, or the webhook has not seen it"}
 	case current.Attempt >= awaited.Attempt && current != awaited:
 		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("version %s, attempt %d, replaced it", current.Version, current.Attempt)}
 	case c == nil || c.Release() != awaited:

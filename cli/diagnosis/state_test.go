@@ -2,6 +2,7 @@ package diagnosis_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
@@ -86,5 +87,26 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 	}
 	if f := input(with(passed), missed); f.CurrentRelease() != next.Release() || f.CurrentChangeWorkload() != nil || f.LastSucceeded().Name != passed.Name {
 		t.Errorf("the current release is %+v, its ChangeWorkload %v, the last success %v", f.CurrentRelease(), f.CurrentChangeWorkload(), f.LastSucceeded())
+	}
+}
+
+func TestStatusWaitsForTheFirstReleaseOfAWorkload(t *testing.T) {
+	none := diagnosis.StateOf(v1alpha1.Release{}, v1alpha1.Release{}, nil)
+	for name, tc := range map[string]struct {
+		state  diagnosis.ReleaseState
+		waited time.Duration
+		want   diagnosis.State
+		reason string
+	}{
+		"the webhook may have missed it": {none, 0, diagnosis.StateRunning, "ReleasePending"},
+		"its kind is not judged":         {none, 30 * time.Second, diagnosis.StateNotJudged, "NoRelease"},
+		"the namespace is not opted in":  {diagnosis.Input{}.StateOf(v1alpha1.Release{}), 0, diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
+		"a release":                      {diagnosis.ReleaseState{State: diagnosis.StatePassed, Reason: "AllPodsPassed"}, 0, diagnosis.StatePassed, "AllPodsPassed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.state.After(tc.waited); got.State != tc.want || got.Reason != tc.reason {
+				t.Errorf("got %+v, want %s %s", got, tc.want, tc.reason)
+			}
+		})
 	}
 }
