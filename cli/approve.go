@@ -68,8 +68,7 @@ It needs the roles breakwater-judge and view.`,
 }
 
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
-	// Another writer may be faster: try again with the current object.
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	write := func() error {
 		named, t, f, err := c.currentInputOf(ctx, argument, v.command, " -m REASON")
 		if err != nil {
 			return err
@@ -99,7 +98,11 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.value)
 		}
 		return err
-	})
+	}
+	if v.order {
+		return retry.RetryOnConflict(retry.DefaultRetry, write)
+	}
+	return write()
 }
 
 func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
@@ -128,14 +131,20 @@ func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, ba
 		return fmt.Errorf("no pod of %s is to be judged: all passed, or none is in a batch yet", named)
 	}
 	for _, j := range verdicts {
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": j.Batch.ResourceVersion},
-			"status":   map[string]any{"podResults": j.Results},
-		})
-		if err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			err := c.writeResults(ctx, j)
+			if !apierrors.IsConflict(err) {
+				return err
+			}
+			b, readErr := c.breakwater.AppV1alpha1().ChangePods(j.Batch.Namespace).Get(ctx, j.Batch.Name, metav1.GetOptions{})
+			if readErr != nil {
+				return readErr
+			}
+			if b.UID == j.Batch.UID { // else it is of a later attempt
+				j = diagnosis.VerdictOfPerson(b, v.value, v.message, names)
+			}
 			return err
-		}
-		if _, err := c.breakwater.AppV1alpha1().ChangePods(j.Batch.Namespace).Patch(ctx, j.Batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		}); err != nil {
 			return err
 		}
 		for _, pod := range j.Pods {
@@ -145,4 +154,17 @@ func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, ba
 		}
 	}
 	return nil
+}
+
+// writeResults writes the podResults of a verdict, unless another writer changed the batch since.
+func (c *clients) writeResults(ctx context.Context, j diagnosis.PersonVerdict) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": j.Batch.ResourceVersion},
+		"status":   map[string]any{"podResults": j.Results},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.breakwater.AppV1alpha1().ChangePods(j.Batch.Namespace).Patch(ctx, j.Batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
 }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -79,6 +81,44 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 				t.Errorf("order result is %v, %v", release.Status.OrderResult, err)
 			}
 		})
+	}
+}
+
+// While a release runs, others write its batches all the time.
+func TestAVerdictOfABatchIsWrittenAgainAfterAConflict(t *testing.T) {
+	current := at(1, "busybox:1")
+	c := cluster(t, optedIn, current, current)
+	release := v1alpha1.ChangeWorkloadName("sleep", builder.Version(current))
+	for n := 1; n <= 3; n++ {
+		c.addBatch(t, release, n, fmt.Sprintf("b%d", n))
+	}
+	client, patches := c.breakwater.(*fake.Clientset), map[string]int{}
+	client.PrependReactor("patch", "changepods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.PatchAction).GetName()
+		if patches[name]++; patches[name] > 3 {
+			return false, nil, nil
+		}
+		b, err := client.Tracker().Get(v1alpha1.SchemeGroupVersion.WithResource("changepods"), "default", name)
+		if err != nil {
+			t.Error(err)
+		}
+		written := b.(*v1alpha1.ChangePod).DeepCopy()
+		written.Status.PodResults = []v1alpha1.PodSummary{{Pod: "other", Verdict: "pass"}}
+		if err := client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("changepods"), written, "default"); err != nil {
+			t.Error(err)
+		}
+		return true, nil, apierrors.NewConflict(v1alpha1.Resource("changepods"), name, errors.New("written by another"))
+	})
+	var out bytes.Buffer
+	if err := (&app{IOStreams: genericiooptions.IOStreams{Out: &out}}).
+		writeVerdict(t.Context(), c, "deployment/sleep", verdict{command: "reject", value: "fail", message: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "pod/b1: fail\npod/b2: fail\npod/b3: fail\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+	if diff := cmp.Diff([]string{"b1", "b2", "b3", "other"}, judgedPods(t, c)); diff != "" {
+		t.Error(diff)
 	}
 }
 
