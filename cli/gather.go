@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +15,16 @@ import (
 
 // input gathers the releases of a workload and their batches.
 func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err error) {
-	f = diagnosis.Input{
-		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
-		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
+	releases, err := c.listReleases(ctx, t.object.GetNamespace(), selectorOf(t))
+	if err != nil {
+		return f, err
+	}
+	batches, err := c.listBatches(ctx, t.object.GetNamespace(), selectorOf(t))
+	if err != nil {
+		return f, err
+	}
+	if f, err = c.inputFrom(ctx, t, releases, batches); err != nil {
+		return f, err
 	}
 	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
 	switch {
@@ -29,8 +35,14 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	default:
 		return f, c.withRole(fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err), f.Namespace, "view")
 	}
-	if f.Releases, err = c.releasesOf(ctx, t); err != nil {
-		return f, err
+	return f, nil
+}
+
+// inputFrom is input without OptedIn. releases and batches are at least those of the workload.
+func (c *clients) inputFrom(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (f diagnosis.Input, err error) {
+	f = diagnosis.Input{
+		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
+		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(), Releases: ofWorkload(t, releases),
 	}
 	if f.Missed, err = c.missed(ctx, t, f.Releases); err != nil {
 		return f, err
@@ -39,13 +51,7 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	for _, r := range f.Releases {
 		uids[r.UID] = true
 	}
-	batches, err := c.breakwater.AppV1alpha1().ChangePods(f.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
-	})
-	if err != nil {
-		return f, c.listError("batches", "change", f.Namespace, err)
-	}
-	for _, b := range batches.Items {
+	for _, b := range batches {
 		if owner := metav1.GetControllerOf(&b); owner != nil && uids[owner.UID] {
 			f.Batches = append(f.Batches, b)
 		}
@@ -53,17 +59,42 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	return f, nil
 }
 
+// selectorOf selects the releases and batches of the workloads that have the name of one.
+func selectorOf(t target) string {
+	return v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(t.object.GetName())
+}
+
+// ofWorkload returns those releases that are of a workload.
+func ofWorkload(t target, releases []v1alpha1.ChangeWorkload) []v1alpha1.ChangeWorkload {
+	var own []v1alpha1.ChangeWorkload
+	for _, r := range releases {
+		if r.Spec.WorkloadRef.UID == t.object.GetUID() {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+func (c *clients) listReleases(ctx context.Context, namespace, selector string) ([]v1alpha1.ChangeWorkload, error) {
+	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, c.listError("releases", "change", namespace, err)
+	}
+	return list.Items, nil
+}
+
+func (c *clients) listBatches(ctx context.Context, namespace, selector string) ([]v1alpha1.ChangePod, error) {
+	list, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, c.listError("batches", "change", namespace, err)
+	}
+	return list.Items, nil
+}
+
 // releasesOf returns the releases of a workload.
 func (c *clients) releasesOf(ctx context.Context, t target) ([]v1alpha1.ChangeWorkload, error) {
-	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(t.object.GetNamespace()).List(ctx, metav1.ListOptions{
-		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(t.object.GetName()),
-	})
-	if err != nil {
-		return nil, c.listError("releases", "change", t.object.GetNamespace(), err)
-	}
-	return slices.DeleteFunc(list.Items, func(r v1alpha1.ChangeWorkload) bool {
-		return r.Spec.WorkloadRef.UID != t.object.GetUID()
-	}), nil
+	releases, err := c.listReleases(ctx, t.object.GetNamespace(), selectorOf(t))
+	return ofWorkload(t, releases), err
 }
 
 // saved returns the saved templates of a workload, latest attempt first.

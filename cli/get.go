@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -58,11 +57,7 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 		f, err := c.inputOf(ctx, args[0])
 		return f.Releases, err
 	}
-	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, c.listError("releases", "change", namespace, err)
-	}
-	return list.Items, nil
+	return c.listReleases(ctx, namespace, "")
 }
 
 // printReleases prints releases. explain is the command that explains why a workload has none.

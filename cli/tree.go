@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -77,12 +76,16 @@ func (c *clients) treeInputs(ctx context.Context, args []string) (inputs []diagn
 // inputsOfNamespace gathers the releases of the workloads of the namespace that have a release. It leaves out deleted
 // workloads, whose release a finalizer may keep.
 func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Input, err error) {
-	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(c.namespace).List(ctx, metav1.ListOptions{})
+	releases, err := c.listReleases(ctx, c.namespace, "")
 	if err != nil {
-		return nil, c.listError("releases", "change", c.namespace, err)
+		return nil, err
+	}
+	batches, err := c.listBatches(ctx, c.namespace, "")
+	if err != nil {
+		return nil, err
 	}
 	owners := map[types.UID]v1alpha1.WorkloadRef{}
-	for _, r := range list.Items {
+	for _, r := range releases {
 		if r.DeletionTimestamp == nil {
 			owners[r.Spec.WorkloadRef.UID] = r.Spec.WorkloadRef
 		}
@@ -90,13 +93,18 @@ func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Inp
 	for _, o := range slices.SortedFunc(maps.Values(owners), func(a, b v1alpha1.WorkloadRef) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.UID, b.UID))
 	}) {
-		t, err := c.target(ctx, kindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Argument()+"/"+o.Name)
+		kind := kindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Argument()
+		t, err := c.target(ctx, kind+"/"+o.Name)
 		if absent := argumentError(""); errors.As(err, &absent) || err == nil && t.object.GetUID() != o.UID {
 			continue
-		} else if err != nil {
-			return nil, err
 		}
-		f, err := c.input(ctx, t)
+		var f diagnosis.Input
+		if err == nil {
+			f, err = c.inputFrom(ctx, t, releases, batches)
+		}
+		if isFinal(err) {
+			f, err = diagnosis.Input{Kind: kind, Namespace: c.namespace, Name: o.Name, Unreadable: err}, nil
+		}
 		if err != nil {
 			return nil, err
 		}

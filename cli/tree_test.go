@@ -2,14 +2,20 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -57,6 +63,42 @@ func TestATreeOfANamespaceLeavesOutReleasesOfDeletedWorkloads(t *testing.T) {
 			}
 			if err := a.showTree(t.Context(), c, []string{"deployment/deleted"}, &out); err == nil {
 				t.Error("no error for a named workload that does not exist")
+			}
+		})
+	}
+}
+
+// A role may have no right to read an added kind.
+func TestATreeOfANamespaceShowsAWorkloadThatCannotBeRead(t *testing.T) {
+	live := at(1, "busybox:1")
+	other := at(1, "busybox:0", func(d *appsv1.Deployment) { d.Name, d.UID = "other", "other-uid" })
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a missing right": {apierrors.NewForbidden(appsv1.Resource("deployments"), "other", errors.New("no right")), "default/deployment/other\n└── read deployment/other: "},
+		// A watch reads again.
+		"an error that may pass": {apierrors.NewServiceUnavailable("restarting"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, optedIn, live, live)
+			c.addRelease(t, other, func(*v1alpha1.ChangeWorkload) {})
+			c.dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "deployments", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				return a.(clienttesting.GetAction).GetName() == "other", nil, tc.err
+			})
+			var out bytes.Buffer
+			err := (&app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}}).showTree(t.Context(), c, nil, &out)
+			if tc.want == "" {
+				if err == nil {
+					t.Errorf("no error, but\n%s", out.String())
+				}
+			} else if got := out.String(); err != nil || !strings.Contains(got, tc.want) || !strings.Contains(got, "default/deployment/sleep\n") {
+				t.Errorf("got %v and\n%s\nwant deployment/sleep and %s", err, got, tc.want)
+			}
+			for _, action := range c.breakwater.(*fake.Clientset).Actions() {
+				if !action.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() {
+					t.Errorf("listed %s of one workload", action.GetResource().Resource)
+				}
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 type Input struct {
 	// Kind, Namespace and Name are those of the workload; Kind is as in an argument.
 	Kind, Namespace, Name string
+	// Unreadable is the error of a workload that could not be read: a tree shows it. The fields below are then empty.
+	Unreadable error
 	// OptedIn: the namespace is opted in.
 	OptedIn bool
 	// Labels and Annotations are those of the workload.

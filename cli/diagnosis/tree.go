@@ -28,6 +28,10 @@ func Tree(f Input, paint Paint) string {
 		label += "  " + paint("suspended", StateHeld)
 	}
 	tree := treeprint.NewWithRoot(label)
+	if f.Unreadable != nil {
+		tree.AddNode(text.OneLine(f.Unreadable.Error()))
+		return tree.String()
+	}
 	releases := slices.Clone(f.Releases)
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int { return int(b.Spec.Attempt - a.Spec.Attempt) })
 	if len(releases) == 0 {
