@@ -3,7 +3,6 @@ package events
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,16 +82,6 @@ func (d PodBreaker) Validate() error {
 func (d PodBreaker) truncated(limit int) Data {
 	d.Message, d.User = text.Truncate(d.Message, limit), text.Truncate(d.User, maxUser)
 	return d
-}
-
-// breakerVerbOf returns the verb of a type, or an empty one.
-func breakerVerbOf(eventType string) PodBreakerVerb {
-	rest, ok := strings.CutPrefix(eventType, breakerPrefix)
-	if !ok {
-		return ""
-	}
-	verb, _ := strings.CutSuffix(rest, versionSuffix)
-	return PodBreakerVerb(verb)
 }
 
 // podPath returns a pod's path at the API server.

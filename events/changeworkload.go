@@ -3,7 +3,6 @@ package events
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -129,14 +128,4 @@ func (d ChangeWorkload) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	d.User = text.Truncate(d.User, maxUser)
 	return d
-}
-
-// verbOf returns the verb of a type, or an empty one.
-func verbOf(eventType string) Verb {
-	rest, ok := strings.CutPrefix(eventType, changeWorkloadPrefix)
-	if !ok {
-		return ""
-	}
-	verb, _ := strings.CutSuffix(rest, versionSuffix)
-	return Verb(verb)
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
@@ -54,7 +55,7 @@ func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
 		TypeChangeWorkloadStarted, TypeChangeWorkloadProgressed, TypeChangeWorkloadSucceeded,
 		TypeChangeWorkloadSuspended, TypeChangeWorkloadFailed, TypeChangeWorkloadRolledBack,
 		TypeChangeWorkloadBypassed)
-	d.Verb = verbOf(e.Type())
+	d.Verb = verbOf[Verb](e, changeWorkloadPrefix)
 	return valid(e, d, err)
 }
 
@@ -68,14 +69,14 @@ func ParseReleaseDenied(e cloudevents.Event) (ReleaseDenied, error) {
 func ParsePermission(e cloudevents.Event) (Permission, error) {
 	d, err := decode[Permission](e, TypePermissionRequested, TypePermissionGranted, TypePermissionDenied,
 		TypePermissionRevoked, TypePermissionLeaked)
-	d.Verb = permissionVerbOf(e.Type())
+	d.Verb = verbOf[PermissionVerb](e, permissionPrefix)
 	return valid(e, d, err)
 }
 
 // ParsePodBreaker returns the data of a TypeBreakerOpened or TypeBreakerClosed event.
 func ParsePodBreaker(e cloudevents.Event) (PodBreaker, error) {
 	d, err := decode[PodBreaker](e, TypeBreakerOpened, TypeBreakerClosed)
-	d.Verb = breakerVerbOf(e.Type())
+	d.Verb = verbOf[PodBreakerVerb](e, breakerPrefix)
 	return valid(e, d, err)
 }
 
@@ -114,4 +115,9 @@ func valid[D interface{ Validate() error }](e cloudevents.Event, d D, err error)
 		return none, err
 	}
 	return d, nil
+}
+
+// verbOf returns the verb in the type of an event.
+func verbOf[V ~string](e cloudevents.Event, prefix string) V {
+	return V(strings.TrimSuffix(strings.TrimPrefix(e.Type(), prefix), versionSuffix))
 }

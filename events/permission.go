@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -102,14 +101,4 @@ func (d Permission) Validate() error {
 func (d Permission) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	return d
-}
-
-// permissionVerbOf returns the verb of a type, or an empty one.
-func permissionVerbOf(eventType string) PermissionVerb {
-	rest, ok := strings.CutPrefix(eventType, permissionPrefix)
-	if !ok {
-		return ""
-	}
-	verb, _ := strings.CutSuffix(rest, versionSuffix)
-	return PermissionVerb(verb)
 }
