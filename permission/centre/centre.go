@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/rest"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 )
 
 // firstPrune lets the first reports after an outage list their pods, which keeps the applications of these pods.
@@ -34,7 +35,7 @@ type Centre struct {
 	log      *slog.Logger
 	store    *store.Store
 	engine   *lifecycle.Engine
-	watchers *lifecycle.Watchers
+	watchers *notifier.Notifier
 	metrics  *instruments
 	server   *rest.Server
 	issuers  []*access.OIDC
@@ -55,7 +56,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Centre{config: config, log: log, store: s, watchers: &lifecycle.Watchers{}, metrics: newInstruments(s, a.issuers), issuers: a.issuers,
+	c := &Centre{config: config, log: log, store: s, watchers: notifier.New(), metrics: newInstruments(s, a.issuers), issuers: a.issuers,
 		stopping: make(chan struct{})}
 	if config.TLSCertFile != "" {
 		c.metrics.observeCertificate(servingcert.ServerConfig(config.TLSCertFile, config.TLSKeyFile))

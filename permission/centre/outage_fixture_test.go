@@ -30,6 +30,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	initserver "github.com/breakwater-dev/breakwater/permission/initaction/server"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/test/pipenetwork"
@@ -127,7 +128,7 @@ func (w *outageFixture) register(endpoint string) {
 // startInitActionServer starts the server with a fake API server.
 func (w *outageFixture) startInitActionServer(limit *rate.Limiter) {
 	records := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	hub := initserver.NewNotifier()
+	hub := notifier.New()
 	w.kube = fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}})
 	version := 1

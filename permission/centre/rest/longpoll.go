@@ -50,24 +50,21 @@ func parseWait(c echo.Context) (wait time.Duration, version int64, err error) {
 func (s *Server) awaitVersion(c echo.Context, id string, version int64, wait time.Duration) error {
 	timer := s.Clock.NewTimer(wait)
 	defer timer.Stop()
+	// The subscription begins before the read, so that no change is missed.
+	changed, unsubscribe := s.Watchers.Subscribe(id)
+	defer unsubscribe()
 	for {
-		changed, stop := s.Watchers.Watch(id)
-		// Read after the watch began, so that no change is missed.
 		now, err := s.Store.View(c.Request().Context()).ApplicationVersion(id)
 		if err != nil || now > version {
-			stop()
 			return err
 		}
 		select {
 		case <-changed:
 		case <-timer.C():
-			stop()
 			return nil
 		case <-s.Stopping:
-			stop()
 			return nil
 		case <-c.Request().Context().Done():
-			stop()
 			return c.Request().Context().Err()
 		}
 	}

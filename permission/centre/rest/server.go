@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 )
 
 const (
@@ -35,7 +36,7 @@ type Server struct {
 	Store          *store.Store
 	Registry       *registry.Registry
 	Engine         *lifecycle.Engine
-	Watchers       *lifecycle.Watchers
+	Watchers       *notifier.Notifier
 	Authenticators []access.Authenticator
 	Roles          access.Roles
 	Clock          clock.Clock

@@ -33,6 +33,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -262,7 +263,7 @@ type fixture struct {
 	sent     *eventSink
 	recorder *record.FakeRecorder
 	settings settings.Settings
-	hub      *Notifier
+	hub      *notifier.Notifier
 	url      string
 	draining chan struct{}
 	// tokens are the tokens that the API server accepts.
@@ -304,7 +305,7 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, preparation
 	w := &fixture{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 		centre: &fakeCentre{clock: c, apps: map[string]*api.Application{}, changed: make(chan struct{}), decide: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
-		sent:   &eventSink{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewNotifier(), draining: make(chan struct{}),
+		sent:   &eventSink{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: notifier.New(), draining: make(chan struct{}),
 		tokens: map[string]authenticationv1.UserInfo{
 			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
 			"account": {Username: "system:serviceaccount:default:web"}, "jane": {Username: "jane"}, "joe": {Username: "joe"},

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -76,7 +77,7 @@ func newDrainingServer(f *testing.F) http.Handler {
 	s.UnauthenticatedRequestsPerMinute = 0 // unlimited
 	records := corelisters.NewConfigMapLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
 	return New(Options{
-		Kube: kube, Pods: corelisters.NewPodLister(pods), Notifier: NewNotifier(), Clock: fastClock{start: time.Now()}, Random: func() float64 { return 0 },
+		Kube: kube, Pods: corelisters.NewPodLister(pods), Notifier: notifier.New(), Clock: fastClock{start: time.Now()}, Random: func() float64 { return 0 },
 		Breaker:  podbreaker.New("sys", kube.CoreV1(), records, func() podbreaker.Policy { return s.Breaker }),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(1), Meter: noop.Meter{}, Draining: draining,
 	})

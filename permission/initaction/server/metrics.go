@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 )
 
 // instruments are the metrics of a replica.
@@ -16,7 +17,7 @@ type instruments struct {
 	duration                                      metrics.Histogram
 }
 
-func newInstruments(meter metric.Meter, waiting *Notifier) *instruments {
+func newInstruments(meter metric.Meter, waiting *notifier.Notifier) *instruments {
 	metrics.Observe(meter, "breakwater_init_action_requests_waiting", func(observe func(int64, ...string)) {
 		observe(int64(waiting.Count()))
 	})

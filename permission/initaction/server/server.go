@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -56,7 +57,7 @@ type Options struct {
 	Kube kubernetes.Interface
 	// Pods lists the pods with the label; it may be stale.
 	Pods     corelisters.PodLister
-	Notifier *Notifier
+	Notifier *notifier.Notifier
 	Centre   Centre
 	// Limit limits the rate of calls to Centre; nil is unlimited.
 	Limit   *rate.Limiter

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -29,7 +30,7 @@ type Watch struct {
 	// ConfigMaps lists the ConfigMaps of the breaker.
 	ConfigMaps corelisters.ConfigMapLister
 	// Notifier receives changes of pods and ConfigMaps.
-	Notifier *Notifier
+	Notifier *notifier.Notifier
 	Settings *settings.Store
 	// Trust has the certificates that the client of the centre trusts.
 	Trust     *servingcert.Bundle
@@ -54,7 +55,7 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	config, bundle := named(podmeta.ConfigName), named(podmeta.BundleName)
 	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
-		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: store,
+		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: notifier.New(), Settings: store,
 		Trust: &servingcert.Bundle{Missing: podmeta.ErrNoBundle}, factories: []informers.SharedInformerFactory{pods, records, config, bundle, slices},
 	}
 	updateReplicas := func(any) {

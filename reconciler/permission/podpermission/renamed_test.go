@@ -38,6 +38,7 @@ import (
 	initclient "github.com/breakwater-dev/breakwater/permission/initaction/client"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	initserver "github.com/breakwater-dev/breakwater/permission/initaction/server"
+	"github.com/breakwater-dev/breakwater/permission/notifier"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -272,10 +273,10 @@ func (f *renamedFixture) client(account string) *centreclient.Client {
 // container of the pod.
 func (f *renamedFixture) authorize(name, account string) {
 	f.t.Helper()
-	s, records, notifier := settings.Default(), cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), initserver.NewNotifier()
+	s, records := settings.Default(), cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	s.Cluster = name
 	handler := initserver.New(initserver.Options{
-		Kube: f.kube, Pods: f.pods, Notifier: notifier, Centre: f.client(account), Settings: func() settings.Settings { return s },
+		Kube: f.kube, Pods: f.pods, Notifier: notifier.New(), Centre: f.client(account), Settings: func() settings.Settings { return s },
 		Breaker: podbreaker.New("sys", f.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }),
 		Clock:   clock.RealClock{}, Random: rand.Float64, Recorder: record.NewFakeRecorder(100), Events: &eventSink{}, Meter: noop.Meter{},
 	})
