@@ -80,11 +80,4 @@ func (f fixture) save(t *testing.T, namespace string) {
 }
 
 // kubectl runs kubectl with the manifest as its input, and returns its stdout.
-func kubectl(t *testing.T, manifest string, args ...string) string {
-	t.Helper()
-	out, err := runner.Kubectl{}.Output(t.Context(), manifest, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+var kubectl = runner.Kubectl{}.Require

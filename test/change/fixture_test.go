@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/poll"
 )
@@ -53,14 +52,7 @@ func newFixture(t *testing.T) fixture {
 }
 
 // kubectl runs kubectl with the manifest as its input.
-func kubectl(t *testing.T, manifest string, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "kubectl", args...)
-	command.Stdin = strings.NewReader(manifest)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
+var kubectl = runner.Kubectl{}.Require
 
 // await waits until the condition returns no error.
 func await(t *testing.T, what string, condition func(ctx context.Context) error) {

@@ -63,10 +63,7 @@ func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.kubectl.RunWithInput(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := n.kubectl.Try(t, string(raw), append([]string{"apply", "-f", "-"}, args...)...)
 	if r.Code != 0 {
 		t.Fatalf("the command failed:\n%s", r)
 	}
@@ -191,10 +188,7 @@ func invalidConfiguration(t *testing.T, e *environment) {
 	} {
 		object := `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo",` +
 			`"metadata":{"name":"e2e-wrong","namespace":"` + system + `"},"spec":` + tc.spec + `}`
-		r, err := n.kubectl.RunWithInput(t.Context(), object, "apply", "--dry-run=server", "-f", "-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := n.kubectl.Try(t, object, "apply", "--dry-run=server", "-f", "-")
 		if r.Code == 0 || !strings.Contains(r.Stderr, tc.want) {
 			t.Errorf("%s: the error does not name %s:\n%s", name, tc.want, r)
 		}

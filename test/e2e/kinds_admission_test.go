@@ -69,13 +69,7 @@ func cloneSets() workloadKind {
 // applyObject runs `kubectl apply` with an object.
 func (n *namespace) applyObject(t *testing.T, object string) {
 	t.Helper()
-	r, err := n.kubectl.RunWithInput(t.Context(), object, "apply", "-f", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Code != 0 {
-		t.Fatalf("the command failed:\n%s", r)
-	}
+	n.kubectl.Require(t, object, "apply", "-f", "-")
 }
 
 // createUnready creates an object db of the kind, whose pods never become

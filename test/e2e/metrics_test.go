@@ -134,9 +134,7 @@ func (n *namespace) awaitFirstVersion(t *testing.T) {
 		return nil
 	})
 	// The first version has no old pods to be compared with, so it is not judged.
-	if r, err := n.kubectl.RunWithInput(t.Context(), metricCheck, "apply", "-f", "-"); err != nil || r.Code != 0 {
-		t.Fatalf("%v\n%s", err, r)
-	}
+	n.kubectl.Require(t, metricCheck, "apply", "-f", "-")
 }
 
 func failingRequests(n *namespace) func(*testing.T, *environment) {
@@ -170,9 +168,7 @@ func withoutData(n *namespace) func(*testing.T, *environment) {
 	return func(t *testing.T, _ *environment) {
 		n.awaitFirstVersion(t)
 		missing := strings.ReplaceAll(metricCheck, "e2e_", "e2e_missing_")
-		if r, err := n.kubectl.RunWithInput(t.Context(), missing, "apply", "-f", "-"); err != nil || r.Code != 0 {
-			t.Fatalf("%v\n%s", err, r)
-		}
+		n.kubectl.Require(t, missing, "apply", "-f", "-")
 		n.release(t, "web", "v2")
 		await(t, lookTimeout, "the release waits for a person, with the reason", func(ctx context.Context) error {
 			c, err := n.current(ctx, "web")

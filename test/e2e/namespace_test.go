@@ -66,11 +66,7 @@ func (e *environment) createNamespace(t *testing.T, labels map[string]string) *n
 // run runs kubectl, which must exit with 0, and returns its stdout.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
-	r := n.try(t, args...)
-	if r.Code != 0 {
-		t.Fatalf("the command failed:\n%s", r)
-	}
-	return r.Stdout
+	return n.kubectl.Require(t, "", args...)
 }
 
 // cleanup runs kubectl after the test, which must exit with 0.
@@ -88,11 +84,7 @@ func (n *namespace) cleanup(t *testing.T, args ...string) {
 // try runs kubectl with any exit code.
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	t.Helper()
-	r, err := n.kubectl.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return n.kubectl.Try(t, "", args...)
 }
 
 // checkDenied runs kubectl, which must be denied with exactly the message of a

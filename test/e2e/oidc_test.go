@@ -73,10 +73,7 @@ func (e *environment) enableOIDC(t *testing.T) (undo func()) {
 	e.recreateBroker(t)
 	e.awaitAudience(t, brokerAudience)
 	await(t, recoveryTimeout, "Knative accepts the policies", func(ctx context.Context) error {
-		r, err := n.kubectl.Run(ctx, "apply", "-f", policies)
-		if err == nil && r.Code != 0 {
-			err = fmt.Errorf("%s", r)
-		}
+		_, err := n.kubectl.Output(ctx, "", "apply", "-f", policies)
 		return err
 	})
 	await(t, recoveryTimeout, "Knative enforces the policies", func(context.Context) error {
@@ -139,9 +136,7 @@ func (e *environment) recreateBroker(t *testing.T) {
 		}
 		return err
 	})
-	if r, err := n.kubectl.RunWithInput(t.Context(), string(manifest), "apply", "-f", "-"); err != nil || r.Code != 0 {
-		t.Fatalf("%v\n%s", err, r)
-	}
+	n.kubectl.Require(t, string(manifest), "apply", "-f", "-")
 	n.run(t, "wait", "--for=condition=Ready", "broker,trigger", "--all", "-n", system, "--timeout=60s")
 }
 

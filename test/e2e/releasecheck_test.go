@@ -150,11 +150,7 @@ func (n *namespace) tryApply(t *testing.T, d *appsv1.Deployment, args ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.kubectl.RunWithInput(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return n.kubectl.Try(t, string(raw), append([]string{"apply", "-f", "-"}, args...)...)
 }
 
 // checkResult compares the exit code and the error output of kubectl.
@@ -303,10 +299,7 @@ func releaseCheckOfOtherKinds(t *testing.T, e *environment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := n.kubectl.RunWithInput(t.Context(), string(raw), "apply", "-f", "-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := n.kubectl.Try(t, string(raw), "apply", "-f", "-")
 		checkResult(t, r, 1, "release check of "+strings.ToLower(kind)+" web", errorRate)
 	}
 	n.checkReleaseChecks(t, 2)

@@ -44,13 +44,10 @@ type rollbackResponse struct {
 // ConfigMap as a user without rights of its own.
 func rollbackAPIClient(t *testing.T) *http.Client {
 	t.Helper()
-	r, err := kubectl.Kubectl{}.Run(t.Context(), "-n", system, "get", "configmap", "openapi-ca", "-o", `jsonpath={.data.ca\.crt}`,
+	ca := kubectl.Kubectl{}.Require(t, "", "-n", system, "get", "configmap", "openapi-ca", "-o", `jsonpath={.data.ca\.crt}`,
 		"--as", "nobody", "--as-group", "system:authenticated")
-	if err != nil || r.Code != 0 {
-		t.Fatal(r, err)
-	}
 	trust, transport := &servingcert.Bundle{}, &http.Transport{DisableKeepAlives: true}
-	trust.Update(map[string]string{servingcert.BundleKey: r.Stdout})
+	trust.Update(map[string]string{servingcert.BundleKey: ca})
 	trust.Trust(transport)
 	return &http.Client{Transport: transport}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/poll"
 )
@@ -141,11 +141,5 @@ func await(t *testing.T, what string, condition func(ctx context.Context) error)
 	poll.Require(t, 500*time.Millisecond, timeout, what, condition)
 }
 
-func kubectl(t *testing.T, manifest string, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "kubectl", args...)
-	command.Stdin = strings.NewReader(manifest)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
+// kubectl runs kubectl with the manifest as its input.
+var kubectl = runner.Kubectl{}.Require

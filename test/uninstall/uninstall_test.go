@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/test/controlplane"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 var plane *controlplane.ControlPlane
@@ -349,15 +350,5 @@ func uninstall(t *testing.T, code int, args ...string) string {
 	return string(out)
 }
 
-func kubectl(t *testing.T, manifest string, args ...string) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "kubectl", args...)
-	command.Stdin = strings.NewReader(manifest)
-	var stderr strings.Builder
-	command.Stderr = &stderr
-	out, err := command.Output()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return string(out)
-}
+// kubectl runs kubectl with the manifest as its input, and returns its stdout.
+var kubectl = runner.Kubectl{}.Require

@@ -22,7 +22,6 @@ import (
 	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/chaos"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
-	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/poll"
@@ -177,15 +176,6 @@ func (f *fixture) checkReplaced(ctx context.Context, before map[string]bool) err
 // await polls the condition until it returns nil; its error describes the current state.
 func await(ctx context.Context, what string, condition func(context.Context) error) error {
 	return poll.Until(ctx, 300*time.Millisecond, within, what, condition)
-}
-
-// kubectlRun runs kubectl; a non-zero exit code is an error.
-func kubectlRun(ctx context.Context, args ...string) error {
-	r, err := kubectl.Kubectl{}.Run(ctx, args...)
-	if err == nil && r.Code != 0 {
-		err = fmt.Errorf("%s", r)
-	}
-	return err
 }
 
 // closed reports whether a channel is closed.

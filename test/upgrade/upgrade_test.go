@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/dump"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -184,7 +185,7 @@ func (f *fixture) installEarlier(ctx context.Context) (old, now Installation, er
 		if o.Namespace != "" {
 			arguments = append(arguments, "-n", o.Namespace)
 		}
-		if err := kubectlRun(ctx, arguments...); err != nil {
+		if _, err := (kubectl.Kubectl{}).Output(ctx, "", arguments...); err != nil {
 			return old, now, err
 		}
 	}

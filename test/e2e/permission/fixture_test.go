@@ -63,27 +63,17 @@ var enabled = map[string]string{podmeta.Label: podmeta.LabelEnabled}
 // run runs kubectl and returns its output. It fails the test if kubectl fails.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
-	r, err := n.Run(t.Context(), args...)
-	if err != nil || r.Code != 0 {
-		t.Fatalf("run kubectl: %v\n%s", err, r)
-	}
-	return r.Stdout
+	return n.Require(t, "", args...)
 }
 
 func (n *namespace) apply(t *testing.T, manifest string) kubectl.Result {
 	t.Helper()
-	r, err := n.RunWithInput(t.Context(), manifest, "apply", "-f", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return n.Try(t, manifest, "apply", "-f", "-")
 }
 
 func (n *namespace) mustApply(t *testing.T, manifest string) {
 	t.Helper()
-	if r := n.apply(t, manifest); r.Code != 0 {
-		t.Fatalf("apply:\n%s", r)
-	}
+	n.Require(t, manifest, "apply", "-f", "-")
 }
 
 // deployment returns a Deployment with the sets in its annotation.

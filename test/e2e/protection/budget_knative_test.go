@@ -145,7 +145,7 @@ func checkSelectorOfAKnativeService(t *testing.T) {
 func TestAnotherKindOfServingAsTheTargetIsDenied(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	r := n.tryWithInput(t, strings.Replace(knativeBudget("minAvailable: 1"), "kind: Service", "kind: Revision", 1), "apply", "-f", "-")
+	r := n.Try(t, strings.Replace(knativeBudget("minAvailable: 1"), "kind: Service", "kind: Revision", 1), "apply", "-f", "-")
 	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.targetRef.kind") || !strings.Contains(r.Stderr, "write kind: Service") {
 		t.Errorf("%s", r)
 	}

@@ -38,7 +38,7 @@ func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 func TestASelectorWithFieldValueIsRejectedWithAHint(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	r := n.tryWithInput(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+	r := n.Try(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {selector: {matchExpressions: [{key: app, operator: In, value: foo}]}, maxUnavailable: 1}}`, "apply", "-f", "-")
 	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.selector.matchExpressions[0].values") {
 		t.Errorf("got:\n%s", r)
@@ -103,7 +103,7 @@ func TestABudgetOfVersionV1beta1IsGuarded(t *testing.T) {
 	} {
 		for version, manifest := range map[string]string{"v1beta1": beta(spec), "v1alpha1": budgetManifest(spec)} {
 			// The API server would prune these fields for clients that do not ask for field validation.
-			r := n.tryWithInput(t, manifest, "apply", "--validate=false", "-f", "-")
+			r := n.Try(t, manifest, "apply", "--validate=false", "-f", "-")
 			if r.Code == 0 || !strings.Contains(r.Stderr, field) || !strings.Contains(r.Stderr, "remove the field") {
 				t.Errorf("%s in %s:\n%s", field, version, r)
 			}

@@ -41,7 +41,7 @@ func TestABudgetCountsByTheScaleOfACustomResource(t *testing.T) {
  rules: [{apiGroups: [%[1]s], resources: [games, games/scale], verbs: [get]}]}`, group, n.name))
 	n.run(t, "wait", "--for=condition=Established", "crd/games."+group, "--timeout=60s")
 	n.await(t, "the Game is created", func() error {
-		if r := n.tryWithInput(t, fmt.Sprintf(`{apiVersion: %s/v1, kind: Game, metadata: {name: web}, spec: {instances: 3}}`, group), "apply", "-f", "-"); r.Code != 0 {
+		if r := n.Try(t, fmt.Sprintf(`{apiVersion: %s/v1, kind: Game, metadata: {name: web}, spec: {instances: 3}}`, group), "apply", "-f", "-"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil

@@ -30,12 +30,12 @@ func TestARestartByOpenKruiseIsDecidedByTheBudget(t *testing.T) {
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
 	request := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: again}, spec: {podName: %s}}`, n.podNames(t)[0])
 	n.await(t, "the webhook is called for the new kind", func() error {
-		if r := n.tryWithInput(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
+		if r := n.Try(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	if r := n.tryWithInput(t, request, "create", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
+	if r := n.Try(t, request, "create", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 		t.Errorf("%s", r)
 	}
 }
@@ -53,7 +53,7 @@ func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 		return nil
 	})
 	for _, name := range n.podNames(t) {
-		r := n.tryWithInput(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+		r := n.Try(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
 			"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
 		if r.Code == 0 || !strings.Contains(r.Stderr, "would violate") {
 			t.Errorf("%s", r)

@@ -21,7 +21,7 @@ func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 	n.checkDenied(t, budgetDenial, "delete", "pods", "--all", "--wait=false")
 	n.checkDenied(t, budgetDenial, "delete", "--raw", n.path("pods")) // deletecollection
 	n.checkDenied(t, budgetDenial, "delete", "replicasets", "--all", "--wait=false")
-	r := n.tryWithInput(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+	r := n.Try(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
 		"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
 	if r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "429") && !strings.Contains(r.Stderr, "EVICT") {
 		t.Errorf("an eviction:\n%s", r)

@@ -27,7 +27,7 @@ func TestABudgetProtectsPodsWhoseOwnerIsServedInAnotherVersion(t *testing.T) {
 		group, n.name, fmt.Sprintf(version, "v1alpha1", false), fmt.Sprintf(version, "v1", true)))
 	n.run(t, "wait", "--for=condition=Established", "crd/games."+group, "--timeout=60s")
 	n.await(t, "the Game is created", func() error {
-		if r := n.tryWithInput(t, fmt.Sprintf(`{apiVersion: %s/v1, kind: Game, metadata: {name: web}, spec: {instances: 3}}`, group), "apply", "-f", "-"); r.Code != 0 {
+		if r := n.Try(t, fmt.Sprintf(`{apiVersion: %s/v1, kind: Game, metadata: {name: web}, spec: {instances: 3}}`, group), "apply", "-f", "-"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil

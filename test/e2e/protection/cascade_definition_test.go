@@ -114,7 +114,7 @@ func TestRemovingAProtectionThroughASubresourceWarns(t *testing.T) {
 		}
 	}
 	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
-	if r := n.tryWithInput(t, finalized, "replace", "--raw", "/api/v1/namespaces/"+n.name+"/finalize", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
+	if r := n.Try(t, finalized, "replace", "--raw", "/api/v1/namespaces/"+n.name+"/finalize", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
 		t.Errorf("the finalizers of a namespace: %s", r)
 	}
 	// A write of the status of a Deployment keeps its labels.
@@ -131,7 +131,7 @@ func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) 
 	crd := "crontabs." + n.name + ".example.com"
 	n.deleteDefinition(t, crd)
 	const warning = "permit list with a ClusterRole that has the label policy.breakwater.dev/count-custom-resources=true"
-	if r := n.tryWithInput(t, fmt.Sprintf(crontabCRD, n.name), "create", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
+	if r := n.Try(t, fmt.Sprintf(crontabCRD, n.name), "create", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
 		t.Errorf("a definition is created:\n%s", r)
 	}
 	n.run(t, "label", "crd", crd, disableCascadingLabel+"-")

@@ -82,7 +82,7 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n.run(t, "label", "crd", name, "e2e="+n.name)
 	n.run(t, "wait", "--for=condition=Established", "crd", name, "--timeout=60s")
 	n.await(t, "a CronTab exists", func() error {
-		if r := n.tryWithInput(t, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-"); r.Code != 0 {
+		if r := n.Try(t, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil

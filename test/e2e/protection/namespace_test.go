@@ -55,21 +55,13 @@ func newNamespace(t *testing.T) *namespace {
 
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	t.Helper()
-	r, err := n.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return n.Try(t, "", args...)
 }
 
 // run runs kubectl, which must succeed, and returns its stdout.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
-	r := n.try(t, args...)
-	if r.Code != 0 {
-		t.Fatalf("the command failed:\n%s", r)
-	}
-	return r.Stdout
+	return n.Require(t, "", args...)
 }
 
 // checkDenied runs kubectl, which must be denied as Forbidden with the text.
@@ -83,13 +75,7 @@ func (n *namespace) checkDenied(t *testing.T, text string, args ...string) {
 
 func (n *namespace) apply(t *testing.T, manifest string) {
 	t.Helper()
-	r, err := n.RunWithInput(t.Context(), manifest, "apply", "-f", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Code != 0 {
-		t.Fatalf("apply:\n%s", r)
-	}
+	n.Require(t, manifest, "apply", "-f", "-")
 }
 
 // path returns the API path of a namespaced resource like deployments.apps.
@@ -104,14 +90,4 @@ func (n *namespace) path(resource string) string {
 func (n *namespace) await(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	poll.Require(t, 250*time.Millisecond, shortTimeout, what, func(context.Context) error { return holds() })
-}
-
-// tryWithInput runs kubectl with stdin.
-func (n *namespace) tryWithInput(t *testing.T, input string, args ...string) kubectl.Result {
-	t.Helper()
-	r, err := n.RunWithInput(t.Context(), input, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

@@ -88,10 +88,7 @@ func Install(ctx context.Context, kube kubernetes.Interface, root string, out io
 
 // Kubectl runs kubectl; a non-zero exit code is an error.
 func Kubectl(ctx context.Context, args ...string) error {
-	r, err := kubectl.Kubectl{}.Run(ctx, args...)
-	if err == nil && r.Code != 0 {
-		err = fmt.Errorf("%s", r)
-	}
+	_, err := kubectl.Kubectl{}.Output(ctx, "", args...)
 	return err
 }
 
