@@ -51,11 +51,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := fixture{Clients: c}
+	f := fixture{Clients: clients.Require(t)}
 	f.namespace = f.newNamespace(t, map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 	return f
 }

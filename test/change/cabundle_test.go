@@ -28,10 +28,7 @@ import (
 
 // This test needs a real API server: a fake one does not check the resourceVersion of a patch.
 func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clients.Require(t)
 	configs := c.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	static, err := configs.Get(t.Context(), admission.Configuration, metav1.GetOptions{})
 	if err != nil {

@@ -38,17 +38,8 @@ type fixture struct {
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := testnamespace.Create(t.Context(), c.Kube, metav1.ObjectMeta{
-		GenerateName: "change-", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fixture{c, n.Name}
+	c := clients.Require(t)
+	return fixture{c, testnamespace.OptedIn(t, c.Kube, "change-")}
 }
 
 // kubectl runs kubectl with the manifest as its input.

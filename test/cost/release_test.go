@@ -119,10 +119,7 @@ func costOf(namespace string, sent map[controlplane.Request]controlplane.Sent) (
 }
 
 func TestAReleasedPodCostsFewRequests(t *testing.T) {
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clients.Require(t)
 	serve(t, c)
 	for name, tc := range map[string]struct {
 		percent string
@@ -137,13 +134,7 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setBatch(t, c, tc.percent)
-			n, err := testnamespace.Create(t.Context(), c.Kube, metav1.ObjectMeta{
-				GenerateName: "cost-", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := deployment{c, n.Name}
+			d := deployment{c, testnamespace.OptedIn(t, c.Kube, "cost-")}
 			d.apply(t, "")
 			d.awaitRollout(t)
 			d.awaitJudged(t)
@@ -152,7 +143,7 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 			d.apply(t, "v2")
 			d.awaitRollout(t)
 			d.awaitJudged(t)
-			got, counted := costOf(n.Name, plane.Requests().Sent())
+			got, counted := costOf(d.namespace, plane.Requests().Sent())
 			t.Logf("per pod: %+v\n%s", got, controlplane.Table(counted, pods))
 			if got.writes > tc.limit.writes || got.reads > tc.limit.reads || got.writes < tc.least {
 				t.Errorf("%.2f writes and %.2f reads per pod, want at most %+v and at least %v writes", got.writes, got.reads, tc.limit, tc.least)

@@ -20,10 +20,7 @@ import (
 
 // The release has 4 pods in 2 batches.
 func TestAReleaseIsOneTraceAtACollector(t *testing.T) {
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := clients.Require(t)
 	serve(t, c)
 	setBatch(t, c, "50")
 	release := releaseOnce(t, c)
@@ -89,18 +86,13 @@ func checkRollout(t *testing.T, spans []span, release *v1alpha1.ChangeWorkload) 
 // releaseOnce releases a Deployment of 4 pods in a namespace of its own, and returns its release, which has succeeded.
 func releaseOnce(t *testing.T, c *clients.Clients) *v1alpha1.ChangeWorkload {
 	t.Helper()
-	n, err := testnamespace.Create(t.Context(), c.Kube, metav1.ObjectMeta{
-		GenerateName: "trace-", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Kube.AppsV1().Deployments(n.Name).Create(t.Context(), builder.Deployment("web", 4, builder.Simulated), metav1.CreateOptions{}); err != nil {
+	namespace := testnamespace.OptedIn(t, c.Kube, "trace-")
+	if _, err := c.Kube.AppsV1().Deployments(namespace).Create(t.Context(), builder.Deployment("web", 4, builder.Simulated), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var release *v1alpha1.ChangeWorkload
 	await(t, "the release is a success", func(ctx context.Context) error {
-		all, err := c.Breakwater.AppV1alpha1().ChangeWorkloads(n.Name).List(ctx, metav1.ListOptions{})
+		all, err := c.Breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

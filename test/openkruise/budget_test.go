@@ -63,11 +63,8 @@ spec:
 // Without the rule for pods/status, only 3 of 6 pods were Ready: the CloneSet makes a pod
 // unready before it changes the image, and the change of an unready pod is not charged.
 func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
-	c, err := clients.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = plane.RunOpenKruise(t.Context(), controlplane.OpenKruise{
+	c := clients.Require(t)
+	_, err := plane.RunOpenKruise(t.Context(), controlplane.OpenKruise{
 		Webhooks:     []string{"cloneset", "sidecarset", "pod", "podunavailablebudget"},
 		FeatureGates: "KruiseDaemon=false,PodUnavailableBudgetDeleteGate=false,PodUnavailableBudgetUpdateGate=false",
 	})

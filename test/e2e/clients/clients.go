@@ -3,6 +3,7 @@ package clients
 
 import (
 	"fmt"
+	"testing"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -17,6 +18,16 @@ type Clients struct {
 	Kube       kubernetes.Interface
 	Breakwater versioned.Interface
 	Dynamic    dynamic.Interface
+}
+
+// Require is Connect; an error ends the test.
+func Require(t testing.TB) *Clients {
+	t.Helper()
+	c, err := Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // Connect returns the clients. Several tests poll at once, so the clients have a high

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 // Create creates a namespace and waits until pods can be created in it: the API
@@ -32,6 +35,18 @@ func Create(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMe
 		return nil, fmt.Errorf("wait for the ServiceAccount default of %s: %w", n.Name, err)
 	}
 	return n, nil
+}
+
+// OptedIn creates a namespace that is opted in and returns its name. An error ends the test.
+func OptedIn(t testing.TB, kube kubernetes.Interface, prefix string) string {
+	t.Helper()
+	n, err := Create(t.Context(), kube, metav1.ObjectMeta{
+		GenerateName: prefix, Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Name
 }
 
 // Delete deletes a namespace. It tries again while a webhook does not answer: the tests of
