@@ -11,8 +11,6 @@ import (
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -180,39 +178,7 @@ func (f *fixture) awaitRecovery(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, kind := range []schema.GroupVersionResource{
-		{Group: "serving.knative.dev", Version: "v1", Resource: "services"},
-		{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"},
-	} {
-		err := await(ctx, within, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
-			list, err := f.dynamic.Resource(kind).Namespace(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
-			for i := range list.Items {
-				if err := isReady(&list.Items[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isReady reads the condition Ready of a Knative object.
-func isReady(u *unstructured.Unstructured) error {
-	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, c := range conditions {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == "Ready" && condition["status"] == "True" {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not ready: %v", u.GetName(), conditions)
+	return await(ctx, within, "all functions and Triggers are ready", func(ctx context.Context) error {
+		return faultinjection.FunctionsReady(ctx, f.dynamic)
+	})
 }

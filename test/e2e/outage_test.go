@@ -118,10 +118,6 @@ func knativeServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
 }
 
-func triggers() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"}
-}
-
 // deleteFunction deletes a function. Undo creates it again and waits until it
 // and its Triggers are ready; the end of the test creates it too.
 func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
@@ -181,34 +177,7 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 // awaitFunctions waits until every function and every Trigger is ready.
 func (e *environment) awaitFunctions(t *testing.T) {
 	t.Helper()
-	for _, kind := range []schema.GroupVersionResource{knativeServices(), triggers()} {
-		await(t, recoveryTimeout, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
-			list, err := e.dynamic.Resource(kind).Namespace(system).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
-			for i := range list.Items {
-				if err := isReady(&list.Items[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-}
-
-// isReady returns an error unless the condition Ready of a Knative object is
-// True.
-func isReady(u *unstructured.Unstructured) error {
-	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, c := range conditions {
-		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == "Ready" && condition["status"] == string(corev1.ConditionTrue) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not ready: %v", u.GetName(), conditions)
+	await(t, recoveryTimeout, "all functions and Triggers are ready", func(ctx context.Context) error {
+		return faultinjection.FunctionsReady(ctx, e.dynamic)
+	})
 }
