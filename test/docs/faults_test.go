@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,8 +11,6 @@ const (
 	faultCount = 20
 )
 
-var proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
-
 // Each proof on the page of faults has to be an existing test or spec.
 func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 	specs, rows := testsOf(t, "test/e2e"), 0
@@ -23,19 +20,7 @@ func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 			continue
 		}
 		rows++
-		proofs := proof.FindAllStringSubmatch(cells[1], -1)
-		if len(proofs) == 0 {
-			t.Errorf("%s: no proof", cells[0])
-		}
-		for _, p := range proofs {
-			name, folder := p[1], p[2]
-			switch {
-			case folder == "" && !isSpec(specs, name):
-				t.Errorf("%s: test/e2e has no spec %q", cells[0], name)
-			case folder != "" && !strings.Contains(testsOf(t, folder), "func "+name+"("):
-				t.Errorf("%s: %s has no %s", cells[0], folder, name)
-			}
-		}
+		checkProofs(t, specs, cells[0], cells[1])
 	}
 	if rows != faultCount {
 		t.Errorf("%d faults, want %d", rows, faultCount)

@@ -14,6 +14,8 @@ var (
 	// openWork are the areas of work that will add missing tests.
 	openWork = []string{"tests", "load", "security", "adoption"}
 	codeSpan = regexp.MustCompile("`([^`]+)`")
+	// proof is a spec, or a test with or without its folder.
+	proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
 )
 
 func TestEveryPromiseHasATestOrIsOpenWork(t *testing.T) {
@@ -35,19 +37,29 @@ func TestEveryPromiseHasATestOrIsOpenWork(t *testing.T) {
 			}
 			continue
 		}
-		proofs := codeSpan.FindAllStringSubmatch(cells[2], -1)
-		if len(proofs) == 0 {
-			t.Errorf("%s: no test", cells[0])
-		}
-		for _, p := range proofs {
-			// TestTestsThatPagesNameExist checks the names of Go tests.
-			if !codeTest.MatchString(p[0]) && !isSpec(specs, p[1]) {
-				t.Errorf("%s: test/e2e has no spec %q", cells[0], p[1])
-			}
-		}
+		checkProofs(t, specs, cells[0], cells[2])
 	}
 	if rows == 0 {
 		t.Error("the page has no promises")
+	}
+}
+
+// checkProofs checks the specs, and the tests with a folder, that the row names in a cell.
+// TestTestsThatPagesNameExist checks the names of all tests.
+func checkProofs(t *testing.T, specs, row, cell string) {
+	t.Helper()
+	proofs := proof.FindAllStringSubmatch(cell, -1)
+	if len(proofs) == 0 {
+		t.Errorf("%s: no test", row)
+	}
+	for _, p := range proofs {
+		name, folder := p[1], p[2]
+		switch {
+		case folder != "" && !strings.Contains(testsOf(t, folder), "func "+name+"("):
+			t.Errorf("%s: %s has no %s", row, folder, name)
+		case folder == "" && !codeTest.MatchString(p[0]) && !isSpec(specs, name):
+			t.Errorf("%s: test/e2e has no spec %q", row, name)
+		}
 	}
 }
 
