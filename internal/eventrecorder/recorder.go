@@ -23,6 +23,9 @@ const (
 	// qps is how many Events an object may get per second after a burst of 25. With the default of
 	// client-go, one in 5 minutes, more than six repeated Events of an object would be dropped.
 	qps = 1. / 60
+	// unmerged is how many Events of a reason with different messages an object may have. It is far above the number of
+	// the guards of a part.
+	unmerged = 1000
 )
 
 // New returns the recorder of the context, or a new one that works until the
@@ -31,10 +34,20 @@ const (
 // contain the kinds of the objects that Events are recorded on, except for
 // object references.
 func New(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
+	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: qps})
+}
+
+// NewUnmerged returns a recorder like New that does not merge or drop Events whose messages differ. It is
+// for code that limits its Events: an object may get one per second after a burst of 1000.
+func NewUnmerged(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
+	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: 1, BurstSize: unmerged, MaxEvents: unmerged})
+}
+
+func newRecorder(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string, limits record.CorrelatorOptions) record.EventRecorder {
 	if r := controller.GetEventRecorder(ctx); r != nil {
 		return r
 	}
-	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: qps}))
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(limits))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return b.NewRecorder(scheme, corev1.EventSource{Component: source})
 }

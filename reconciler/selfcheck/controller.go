@@ -37,7 +37,7 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
 			unchanged: newUnchanged(objects, clock.RealClock{}),
 			crds:      crdclient.Get(ctx).ApiextensionsV1().CustomResourceDefinitions(),
-			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
+			presented: presented, recorder: eventrecorder.NewUnmerged(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
 		measure(metrics.Meter(), r.metricValues)
 		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
