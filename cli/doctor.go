@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,7 +30,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
 		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions and their Triggers, settings
-and what the self-check found in the last hour. It reads cluster-wide objects. Exit code 1: a check failed.`,
+and open findings of the self-check. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.clients()
@@ -83,7 +84,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
-	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}, Flags: c.flags}
+	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}, Flags: c.flags, Now: time.Now()}
 	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents, c.settings} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
@@ -214,15 +215,11 @@ func subscriberOf(o *unstructured.Unstructured) string {
 }
 
 func (c *clients) selfCheckEvents(ctx context.Context, in *diagnosis.Installation) error {
-	list, err := c.kube.CoreV1().Events(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Deployment"})
+	list, err := c.kube.CoreV1().Events(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{FieldSelector: diagnosis.SelfCheckEvents})
 	if err != nil {
 		return fmt.Errorf("list the Events of the self-check: %w", err)
 	}
-	for _, e := range list.Items {
-		if diagnosis.OfSelfCheck(&e) {
-			in.SelfCheck = append(in.SelfCheck, e)
-		}
-	}
+	in.SelfCheck = list.Items
 	slices.SortFunc(in.SelfCheck, func(a, b corev1.Event) int {
 		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
 	})

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -77,6 +78,8 @@ type Installation struct {
 	Centre string
 	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
 	SelfCheck []corev1.Event
+	// Now is the time of the examination.
+	Now time.Time
 	// Flags are the flags that select the cluster, each after a space. Printed commands end in them.
 	Flags string
 }
@@ -116,16 +119,13 @@ type Check struct {
 // endings are the reasons of the Events that close a finding of the self-check.
 var endings = []string{"GuardEnforced", "FindingEnded"}
 
-// findings are the reasons of the self-check (docs/protection/self-check.md).
-var findings = []string{
-	"FailurePolicyIgnore", "GuardMissing", "PolicyNotDenying", "CABundleStale", "NoEndpoints", "NamespaceNotLabeled",
-	"NamespaceNotMatched", "CRDDiffers", "StateUnreadable",
-}
+// SelfCheckEvents is the field selector of the Events of the self-check in the namespace of Breakwater, which has no
+// other Events of this source on Deployments.
+const SelfCheckEvents = "involvedObject.kind=Deployment,source=breakwater"
 
-// OfSelfCheck reports whether an Event opens or closes a finding of the self-check.
-func OfSelfCheck(e *corev1.Event) bool {
-	return slices.Contains(endings, e.Reason) || slices.Contains(findings, e.Reason)
-}
+// maxEventAge is the age at which the last Event of a finding no longer shows that the finding is open: the Event of an open
+// finding is repeated every 30 minutes. 5 minutes are for the difference of two clocks.
+const maxEventAge = 35 * time.Minute
 
 // Examine checks an installation. A part without any webhook configuration and Deployment
 // is not installed, which is not a fault.
@@ -256,10 +256,13 @@ func (in Installation) examineChange() []Check {
 	return []Check{broker, server}
 }
 
-// selfCheck reports the findings of the self-check that the Events of the last hour show.
+// selfCheck reports the open findings of the self-check.
 func (in Installation) selfCheck() Check {
 	open := map[string]string{}
 	for _, e := range in.SelfCheck {
+		if in.Now.Sub(e.LastTimestamp.Time) > maxEventAge {
+			continue
+		}
 		guard, rest, _ := strings.Cut(e.Message, ": ")
 		if slices.Contains(endings, e.Reason) {
 			reason, _, _ := strings.Cut(strings.TrimPrefix(rest, "no longer "), ";")
@@ -269,9 +272,8 @@ func (in Installation) selfCheck() Check {
 		}
 	}
 	if len(open) == 0 {
-		// The Event of an open finding is recorded again every half hour. INFO: without a running
-		// controller, or if the API server deletes Events earlier, a finding has no Event.
-		return Check{"self-check", ResultInfo, "the Events of the last hour show no open finding; for findings whose Event was already deleted, see metric breakwater_guard_unenforced", ""}
+		// INFO: without a running controller, or if the API server deletes Events earlier, a finding has no Event.
+		return Check{"self-check", ResultInfo, "no Event of the last half hour shows an open finding; metric breakwater_guard_unenforced also shows findings without an Event", ""}
 	}
 	var all []string
 	for _, text := range open {
