@@ -25,7 +25,7 @@ type invocation struct {
 
 // kubectlFlags are the flags on the pages, and whether they have a value.
 var kubectlFlags = map[string]bool{
-	"all": false, "all-pods": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
+	"all": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
 	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "kustomize": true, "manifest": true,
 	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "prefix": false, "replicas": true, "requests": true, "selector": true,
 	"server-side": false, "serviceaccount": true, "sort-by": true, "stdin": false, "subresource": true, "tail": true, "timeout": true, "type": true,
