@@ -49,7 +49,7 @@ func TestTheCommandsOfPagesSucceed(t *testing.T) {
 		"-n NAMESPACE", "", "-n NS", "", "-n canary", "", "<namespace>", w.namespace, "<ns>", w.namespace, "namespace default", "namespace " + w.namespace,
 		"-n shop", "", "namespace shop", "namespace " + w.namespace, "<kind>", "deployment", "<group>", "judges", "<pod>", pods.Items[0].Name,
 		"<version>", live.Labels[v1alpha1.VersionKey], "<UID of the workload>", string(live.UID),
-		"deployment sleep", "deployment web", "deployment/sleep", "deployment/web", "pod web-0", "pod " + pods.Items[0].Name, "statefulset web", "statefulset set",
+		"KIND/NAME", "deployment/web", "deployment sleep", "deployment web", "deployment/sleep", "deployment/web", "pod web-0", "pod " + pods.Items[0].Name, "statefulset web", "statefulset set",
 		"daemonset web", "daemonset agent", "config/samples/", root + "/config/samples/",
 	}
 	k, err := kubeconfig.In(w.namespace, t.TempDir())
