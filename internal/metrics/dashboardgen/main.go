@@ -60,11 +60,11 @@ var questions = []question{
 	{"Held releases", "max by (reason) (breakwater_releases_held)", "0 is normal. Runbook ReleaseHeld."},
 	{"Age of the oldest batch", "max(breakwater_oldest_batch_age_seconds)", "Seconds. Above 1800: runbook BatchStuck."},
 	{"Unenforced guards", "max by (reason) (breakwater_guard_unenforced)", "0 is normal. Runbook BreakwaterGuardUnenforced."},
-	{"Denied requests", `sum by (webhook) (rate(breakwater_admission_requests_total{allowed="false",dry_run="false"}[$__rate_interval]))`, "Per second, by webhook."},
+	{"Denied requests", increase(`breakwater_admission_requests_total{allowed="false",dry_run="false"}`, "webhook"), "Within 15 minutes, by webhook."},
 	{"Open breakers of flow controls", "max by (name) (breakwater_deletionflow_breaker_open)", "1: deletions are denied, or only reported in shadow mode. Runbook PodDeletionBreakerOpen."},
 	{"Pods without their permissions", "max by (reason) (breakwater_permission_uninjected_pods)", "0 is normal. Runbook PodsWithoutPermission."},
 	{"Leaked grants", "max by (provider) (breakwater_permission_centre_leaked_grants)", "0 is normal. Runbook PermissionsLeaked."},
-	{"Dead letters", "sum by (type) (rate(breakwater_dead_letters_total[$__rate_interval]))", "Per second. Runbook DeadLetters."},
+	{"Dead letters", increase("breakwater_dead_letters_total", "type"), "Within 15 minutes. Runbook DeadLetters."},
 	{"Versions", "count by (version) (breakwater_build_info)", "Processes by version: two during an upgrade."},
 }
 
@@ -83,7 +83,7 @@ func details() dashboard {
 		d.add(panel{Title: g.Title, Type: "row"})
 		for _, m := range g.Metrics {
 			d.add(panel{
-				Title: strings.TrimPrefix(m.Name, "breakwater_"), Description: m.Help, Type: "timeseries", Targets: targets(m),
+				Title: strings.TrimPrefix(m.Name, "breakwater_"), Description: description(m), Type: "timeseries", Targets: targets(m),
 				FieldConfig: fieldConfig{Defaults: defaults{Unit: unit(m)}},
 			})
 		}
@@ -91,11 +91,18 @@ func details() dashboard {
 	return d
 }
 
+func description(m metrics.Definition) string {
+	if m.Type() == metrics.TypeCounter {
+		return m.Help + " The panel shows the increase within 15 minutes."
+	}
+	return m.Help
+}
+
 // targets returns the queries for a metric.
 func targets(m metrics.Definition) []target {
 	switch m.Type() {
 	case metrics.TypeCounter:
-		return []target{{Expr: fmt.Sprintf("sum%s (rate(%s[$__rate_interval]))", by(m.Labels), m.Name)}}
+		return []target{{Expr: increase(m.Name, m.Labels...)}}
 	case metrics.TypeHistogram:
 		var out []target
 		for _, quantile := range []string{"0.5", "0.99"} {
@@ -112,6 +119,12 @@ func targets(m metrics.Definition) []target {
 		}
 		return []target{{Expr: expr}}
 	}
+}
+
+// increase returns the query for the increase of a counter within 15 minutes, as the alerts have it. rate() and increase()
+// miss the first sample of a series, which is the first event of a process with these labels.
+func increase(counter string, labels ...string) string {
+	return fmt.Sprintf("sum%[2]s ((max_over_time(%[1]s[15m]) unless max_over_time(%[1]s[15m] offset 15m)) or increase(%[1]s[15m]))", counter, by(labels))
 }
 
 // aggregation returns how the values that several processes have of a gauge are combined.
@@ -139,8 +152,6 @@ const unitDate = "dateTimeFromNow"
 // unit returns the unit as Grafana names it.
 func unit(m metrics.Definition) string {
 	switch {
-	case m.Type() == metrics.TypeCounter:
-		return "ops"
 	case strings.HasSuffix(m.Name, "timestamp_seconds"):
 		return unitDate
 	case m.Unit == "seconds":
