@@ -85,6 +85,7 @@ var examples = map[string]example{
 	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hours, "3x134 stale 3" + hours, `type="dev.breakwater.changepod.verdict.v1"`},
 	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hours, "1+0" + hours, ""},
 	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hours, "3x134 stale 3" + hours, `reason="QueueFull"`},
+	"WorkloadKindUnwatched":     {`breakwater_workload_kind_watched{kind="CloneSet.apps.kruise.io"}`, "0+0" + hours, "0x145 1" + hours, `kind="CloneSet.apps.kruise.io"`},
 	"WorkloadConfigInvalid":     {`breakwater_workload_config_invalid`, "1+0" + hours, "0+0" + hours, ""},
 	"BreakwaterGuardUnenforced": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, "1+0" + hours, "0+0" + hours, `reason="NoEndpoints"`},
 	"BreakwaterGuardsUnwatched": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, absent, "", ""},

@@ -3,13 +3,14 @@ package workloadinformer
 import (
 	"context"
 	"slices"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
 
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -58,18 +59,22 @@ func (w *Watch) watched() string {
 	return "only the built-in kinds are watched"
 }
 
-// onError logs errors of a watch, and records an Event if it is forbidden:
-// otherwise a configured kind would silently never be judged.
+// onError notes and logs errors of a list or watch, and records an Event if it is forbidden:
+// otherwise a configured kind would silently never be judged. The Event is repeated while it is forbidden.
 func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
-	var once sync.Once
+	var recorded time.Time
 	return func(ctx context.Context, r *cache.Reflector, err error) {
 		cache.DefaultWatchErrorHandler(ctx, r, err)
-		if !apierrs.IsForbidden(err) {
+		if apierrs.IsResourceExpired(err) || apierrs.IsGone(err) {
+			return // a new list follows
+		}
+		now := w.clock.Now()
+		w.failed.Store(k.GroupKind(), now)
+		if !apierrs.IsForbidden(err) || now.Sub(recorded) < eventrecorder.RepeatAfter {
 			return
 		}
-		once.Do(func() {
-			w.logger.Errorw("could not watch a kind of workload", "kind", k.String(), "error", err)
-			w.event(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
-		})
+		recorded = now
+		w.logger.Errorw("could not watch a kind of workload", "kind", k.String(), "error", err)
+		w.event(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
 	}
 }

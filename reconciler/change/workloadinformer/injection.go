@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
@@ -53,6 +54,7 @@ func newWatch(ctx context.Context) *Watch {
 		},
 		resync:            controller.GetResyncPeriod(ctx),
 		discoveryInterval: kindwatch.DiscoveryInterval,
+		clock:             clock.RealClock{},
 		logger:            logging.FromContext(ctx),
 		event:             eventWriter(ctx),
 		rejected:          metrics.NewCounter(metrics.Meter(), "breakwater_workload_config_errors_total"),

@@ -9,8 +9,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
 func TestTheMetricSaysWhichKindsAreWatched(t *testing.T) {
@@ -50,9 +53,7 @@ func TestTheMetricSaysWhichKindsAreWatched(t *testing.T) {
 		}, builtIn},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reader, former := sdkmetric.NewManualReader(), otel.GetMeterProvider()
-			otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-			t.Cleanup(func() { otel.SetMeterProvider(former) })
+			reader := newReader(t)
 			x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
 			tc.begin(t, x)
 			var got map[string]int64
@@ -66,19 +67,60 @@ func TestTheMetricSaysWhichKindsAreWatched(t *testing.T) {
 	}
 }
 
+// HasSynced of an informer stays true.
+func TestTheMetricSaysThatAKindIsNoLongerWatched(t *testing.T) {
+	reader := newReader(t)
+	x := start(t)
+	open := watch.NewFake()
+	x.fakeClient(t).PrependWatchReactor("clonesets", clienttesting.DefaultWatchReactor(open, nil))
+	x.serve("CloneSet", true)
+	x.configure(cloneSetKind)
+	value := func(want int64) func() bool {
+		return func() bool { return watchedKinds(t, reader)["CloneSet.apps.kruise.io"] == want }
+	}
+	x.await(t, "the kind to be watched", value(1))
+	x.forbid(t, "clonesets")
+	open.Stop()
+	x.await(t, "the Event", x.emits(ReasonKindForbidden))
+	if !value(0)() {
+		t.Error("a kind that may no longer be watched is reported as watched")
+	}
+	x.clock.SetTime(x.clock.Now().Add(eventrecorder.RepeatAfter))
+	x.await(t, "the Event again", func() bool { return x.count(ReasonKindForbidden) == 2 })
+	x.await(t, "the time without an error", func() bool {
+		x.clock.SetTime(x.clock.Now().Add(failing))
+		return value(1)()
+	})
+}
+
 // forbid denies the list and the watch of a resource.
 func (x *fixture) forbid(t *testing.T, resource string) {
 	t.Helper()
-	client, ok := x.watch.client.(*fakedynamic.FakeDynamicClient)
-	if !ok {
-		t.Fatalf("the client is %T", x.watch.client)
-	}
+	client := x.fakeClient(t)
 	for _, verb := range []string{"list", "watch"} {
 		client.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrs.NewForbidden(cloneSets.GroupResource(), "", nil)
 		})
 	}
 	client.PrependWatchReactor(resource, clienttesting.DefaultWatchReactor(nil, apierrs.NewForbidden(cloneSets.GroupResource(), "", nil)))
+}
+
+func (x *fixture) fakeClient(t *testing.T) *fakedynamic.FakeDynamicClient {
+	t.Helper()
+	client, ok := x.watch.client.(*fakedynamic.FakeDynamicClient)
+	if !ok {
+		t.Fatalf("the client is %T", x.watch.client)
+	}
+	return client
+}
+
+// newReader returns a reader of all metrics of the test.
+func newReader(t *testing.T) *sdkmetric.ManualReader {
+	t.Helper()
+	reader, former := sdkmetric.NewManualReader(), otel.GetMeterProvider()
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	t.Cleanup(func() { otel.SetMeterProvider(former) })
+	return reader
 }
 
 // watchedKinds returns the values of the metric by kind.

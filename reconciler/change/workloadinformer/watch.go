@@ -17,11 +17,16 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
+
+// failing is the time after an error of a list or watch in which its kind counts as unwatched. client-go
+// tries again within a minute.
+const failing = 2 * time.Minute
 
 // Watch is the cache. To its process it is one informer, which is synced when
 // the built-in kinds are, except optional ones.
@@ -33,6 +38,7 @@ type Watch struct {
 	resync time.Duration
 	// discoveryInterval is the interval of calling served.
 	discoveryInterval time.Duration
+	clock             clock.PassiveClock
 	logger            *zap.SugaredLogger
 	// event records an Event on config-workloads.
 	event func(reason, message string)
@@ -40,6 +46,8 @@ type Watch struct {
 	rejected metrics.Counter
 
 	kinds kindwatch.Informers[workload.Kind]
+	// failed has the time of the last error of the list or watch of a kind, by GroupKind.
+	failed sync.Map
 	// missing are the kinds that were reported as missing. Only Run uses it.
 	missing map[schema.GroupKind]bool
 	// changed wakes Run when wanted has changed.
@@ -128,7 +136,7 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	return ok, nil
 }
 
-// observeWatched observes for each configured kind whether its workloads were read. An optional
+// observeWatched observes for each configured kind whether it is watched. An optional
 // kind that the API server does not have is left out.
 func (w *Watch) observeWatched(observe func(int64, ...string)) {
 	w.mu.Lock()
@@ -136,9 +144,16 @@ func (w *Watch) observeWatched(observe func(int64, ...string)) {
 	for _, k := range w.wanted {
 		in := w.kinds.Get(k.GroupKind())
 		if in != nil || !k.Optional {
-			observe(metrics.Bool(in != nil && in.HasSynced()), k.GroupKind().String())
+			observe(metrics.Bool(in != nil && in.HasSynced() && !w.isFailing(k)), k.GroupKind().String())
 		}
 	}
+}
+
+// isFailing reports whether the list or watch of a kind fails.
+func (w *Watch) isFailing(k workload.Kind) bool {
+	at, _ := w.failed.Load(k.GroupKind())
+	last, failed := at.(time.Time)
+	return failed && w.clock.Since(last) < failing
 }
 
 // newInformer returns the informer of a kind.
@@ -148,5 +163,6 @@ func (w *Watch) newInformer(k workload.Kind) (cache.SharedIndexInformer, error) 
 	if err := informer.SetTransform(w.transform(k)); err != nil {
 		return nil, err
 	}
+	w.failed.Delete(k.GroupKind())
 	return informer, informer.SetWatchErrorHandlerWithContext(w.onError(k))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/configmap"
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
@@ -44,6 +45,7 @@ func object(apiVersion, kind, name string) *unstructured.Unstructured {
 type fixture struct {
 	watch *Watch
 	cm    *configmap.ManualWatcher
+	clock *testingclock.FakePassiveClock
 	mu    sync.Mutex
 	// served are the kinds that the API server has.
 	served map[string]bool
@@ -55,7 +57,8 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	t.Setenv("SYSTEM_NAMESPACE", "altershieldoperator-system")
 	ctx, _ := rtesting.SetupFakeContext(t)
-	x := &fixture{watch: newWatch(ctx), cm: &configmap.ManualWatcher{}, served: map[string]bool{}}
+	x := &fixture{watch: newWatch(ctx), cm: &configmap.ManualWatcher{}, clock: testingclock.NewFakePassiveClock(time.Now()), served: map[string]bool{}}
+	x.watch.clock = x.clock
 	lists := map[schema.GroupVersionResource]string{cloneSets: "CloneSetList"}
 	for _, k := range workload.BuiltIn() {
 		lists[k.GroupVersionResource()] = k.Kind + "List"
@@ -127,11 +130,19 @@ func (x *fixture) sees(what string) func() bool {
 }
 
 func (x *fixture) emits(reason string) func() bool {
-	return func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return slices.ContainsFunc(x.emitted, func(s string) bool { return strings.HasPrefix(s, reason+" ") })
+	return func() bool { return x.count(reason) > 0 }
+}
+
+// count returns how many Events have a reason.
+func (x *fixture) count(reason string) (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, s := range x.emitted {
+		if strings.HasPrefix(s, reason+" ") {
+			n++
+		}
 	}
+	return n
 }
 
 func (x *fixture) says(text string) func() bool {
