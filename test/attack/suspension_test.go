@@ -74,6 +74,12 @@ func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
 	impersonation.ExpectBy(t, attacker, "Create a Deployment instead", "", "patch", "-n", f.namespace, "replicaset", "released", "--type", "strategic", "-p", image)
 	patch(attacker, "", f.namespace, `{"metadata":{"annotations":{"a":"b"}}}`)
 	patch(attacker, "", elsewhere, image)
+
+	// The Deployment adopts the ReplicaSet again when the user removes the other controller.
+	kubectl(t, "", "patch", "-n", f.namespace, "deployment", "web", "--type", "merge", "-p", `{"spec":{"paused":true}}`)
+	f.argoWorkflowsEditor(t, attacker)
+	kubectl(t, "", "patch", "-n", f.namespace, set(f.namespace), "--type", "merge", "-p", `{"metadata":{"ownerReferences":[`+workflow+`]}}`, "--as", attacker)
+	patch(attacker, "Change Workflow web instead", f.namespace, image)
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	patch(attacker, "", f.namespace, image)
 }
@@ -112,6 +118,7 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	// The controllers of workloads create and scale them.
 	f.controllers(t)
 	create("argo", "", f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
+	create("argo", "", f.namespace, owned("argoproj.io/v1alpha1", "Experiment"))
 	create("argo", denied, f.namespace, owned("apps/v1", "Deployment"))
 	create("kruise", "", f.namespace, owned("apps/v1", "Deployment"))
 	scale("kruise", "", subresource)
@@ -121,6 +128,13 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	f.knativeEditor(t, "editor")
 	create("editor", denied, f.namespace, owned("serving.knative.dev/v1", "Revision"))
 	create("editor", denied, f.namespace, owned("eventing.knative.dev/v1", "Broker"))
+
+	// Argo Workflows' role for users who edit a namespace includes the finalizers of its kinds.
+	f.argoWorkflowsEditor(t, attacker)
+	create(attacker, denied, f.namespace, owned("argoproj.io/v1alpha1", "Workflow"))
+	create(attacker, denied, f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
+	taken := `{"metadata":{"ownerReferences":[` + workflow + `]},"spec":{"replicas":5}}`
+	impersonation.ExpectBy(t, attacker, replicas, "", "patch", "-n", f.namespace, set, "--type", "merge", "-p", taken)
 
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	create(attacker, "", f.namespace, bare)
@@ -187,11 +201,11 @@ func TestTheReleaseOfAReplicaSetCannotBeChanged(t *testing.T) {
 	annotate(attacker, "", f.namespace, former, version+"=b", attempt+"=2")
 }
 
-// controllers creates two users: argo may update the finalizers of Rollouts, and kruise the status of Deployments.
+// controllers creates two users: argo may update the finalizers of Rollouts and Experiments, and kruise the status of Deployments.
 func (f fixture) controllers(t *testing.T) {
 	t.Helper()
 	for user, rule := range map[string]string{
-		"argo":   `{apiGroups: [argoproj.io], resources: [rollouts/finalizers], verbs: [update]}`,
+		"argo":   `{apiGroups: [argoproj.io], resources: [rollouts/finalizers, experiments/finalizers], verbs: [update]}`,
 		"kruise": `{apiGroups: [apps], resources: [deployments/status], verbs: [update]}`,
 	} {
 		kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: `+user+`}, rules: [`+rule+`]}`, "apply", "-n", f.namespace, "-f", "-")
@@ -199,6 +213,20 @@ func (f fixture) controllers(t *testing.T) {
 		kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
 	}
 }
+
+// argoWorkflowsEditor gives a user the roles of Kubernetes and of Argo Workflows (argo-aggregate-to-edit) for
+// those who edit a namespace.
+func (f fixture) argoWorkflowsEditor(t *testing.T, user string) {
+	t.Helper()
+	kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: argo-edit}, rules: [
+ {apiGroups: [argoproj.io], resources: [workflows, workflows/finalizers, workfloweventbindings, workfloweventbindings/finalizers, workflowtemplates,
+ workflowtemplates/finalizers, cronworkflows, cronworkflows/finalizers, clusterworkflowtemplates, clusterworkflowtemplates/finalizers],
+ verbs: [create, delete, deletecollection, get, list, patch, update, watch]}]}`, "apply", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "create", "rolebinding", user+"-argo", "-n", f.namespace, "--role=argo-edit", "--user="+user)
+}
+
+// workflow is a controller that users with the role of Argo Workflows may finalize.
+const workflow = `{"apiVersion":"argoproj.io/v1alpha1","kind":"Workflow","name":"web","uid":"u","controller":true}`
 
 // planted is a ReplicaSet with a controller.
 const (
