@@ -51,12 +51,17 @@ func ParseOrderVerdict(e cloudevents.Event) (OrderVerdict, error) {
 
 // ParseChangeWorkload returns the data of an event of any changeworkload type.
 func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
-	d, err := decode[ChangeWorkload](e,
-		TypeChangeWorkloadStarted, TypeChangeWorkloadProgressed, TypeChangeWorkloadSucceeded,
-		TypeChangeWorkloadSuspended, TypeChangeWorkloadFailed, TypeChangeWorkloadRolledBack,
-		TypeChangeWorkloadBypassed)
+	d, err := decode[ChangeWorkload](e, changeWorkloadTypes()...)
 	d.Verb = verbOf[Verb](e, changeWorkloadPrefix)
 	return valid(e, d, err)
+}
+
+func changeWorkloadTypes() []string {
+	return []string{
+		TypeChangeWorkloadStarted, TypeChangeWorkloadProgressed, TypeChangeWorkloadSucceeded,
+		TypeChangeWorkloadSuspended, TypeChangeWorkloadFailed, TypeChangeWorkloadRolledBack,
+		TypeChangeWorkloadBypassed,
+	}
 }
 
 // ParseReleaseDenied returns the data of a TypeReleaseDenied event.

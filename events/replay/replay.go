@@ -5,8 +5,8 @@
 // verdicts are in the inbox of their release or are repeated by their judge, and the progress of
 // a release is reported again by the next event.
 //
-// Function deadletter stores an event with its signature, and the controller sends it as it was
-// stored. So a stored event that the controller did not sign is never sent.
+// Function deadletter stores an event with its signature. The controller verifies the signature, and signs the
+// replay. So a stored event that the controller did not sign is never sent.
 package replay
 
 import (
@@ -19,10 +19,6 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
-
-// Extension is the CloudEvents extension of a replayed event: the name of the Kubernetes Event
-// that stores it. If the replay is undeliverable, too, it gets a Kubernetes Event of its own.
-const Extension = "replayof"
 
 // MaxStored is the maximum size of a stored event in bytes: the data and the attributes.
 const MaxStored = 2 * events.MaxData
@@ -54,7 +50,7 @@ func Encode(e cloudevents.Event) (string, error) {
 	}
 	e = e.Clone()
 	for name := range e.Extensions() {
-		if name != eventsigning.Extension {
+		if name != eventsigning.Extension && name != eventsigning.ReplayExtension {
 			e.SetExtension(name, nil)
 		}
 	}
@@ -81,26 +77,18 @@ func Decode(stored string) (cloudevents.Event, Subject, error) {
 	return e, subject, err
 }
 
-// subjectOf returns the subject from the signed data. The source is not signed, so it must be the
-// one that follows from the data.
-func subjectOf(e cloudevents.Event) (s Subject, err error) {
-	var data events.Data
-	if e.Type() == events.TypePodFinished {
-		var d events.PodFinished
-		d, err = events.ParsePodFinished(e)
-		s, data = Subject{d.Namespace, d.Workload}, d
-	} else {
-		var d events.ChangeWorkload
-		d, err = events.ParseChangeWorkload(e)
-		s, data = Subject{d.Namespace, d.Workload}, d
-	}
-	switch {
-	case err != nil:
-		return Subject{}, err
-	case !Replayable(e.Type()):
+// subjectOf returns the subject from the signed data.
+func subjectOf(e cloudevents.Event) (Subject, error) {
+	if !Replayable(e.Type()) {
 		return Subject{}, fmt.Errorf("events of type %s cannot be replayed", e.Type())
-	case e.Source() != data.Source():
-		return Subject{}, fmt.Errorf("the source %q is not that of the data, %q", e.Source(), data.Source())
 	}
-	return s, nil
+	if err := events.VerifySource(e); err != nil {
+		return Subject{}, err
+	}
+	if e.Type() == events.TypePodFinished {
+		d, err := events.ParsePodFinished(e)
+		return Subject{d.Namespace, d.Workload}, err
+	}
+	d, err := events.ParseChangeWorkload(e)
+	return Subject{d.Namespace, d.Workload}, err
 }

@@ -40,8 +40,7 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifiers verify verdicts of the server and events of the controller.
 	verifiers Verifiers
-	// limiter limits Kubernetes Events. shown has the types and sources of CloudEvents, and the
-	// UIDs of their objects, whose shared Kubernetes Event exists.
+	// limiter limits Kubernetes Events. shown identifies those that the process created, or tried to.
 	limiter *rate.Limiter
 	shown   *cache.LRUExpireCache
 	letters metrics.Counter

@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/replay"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 // The extensions that a Broker adds to a dead letter.
@@ -35,10 +37,11 @@ const (
 	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
 	eventInterval = 10 * time.Second
 	eventBurst    = 50
-	// maxShown and showAgainAfter bound what a process remembers about Kubernetes Events that CloudEvents
-	// share. The API server deletes a Kubernetes Event after an hour.
+	// maxShown bounds how many Kubernetes Events a process remembers: those that CloudEvents share for showAgainAfter,
+	// and those that store a CloudEvent until the API server deletes them.
 	maxShown       = 1024
 	showAgainAfter = 10 * time.Minute
+	storedFor      = time.Hour
 )
 
 // subscribers are the functions that have Triggers.
@@ -49,8 +52,12 @@ var errRateLimited = errors.New("more Kubernetes Events than the limit")
 // createEvent creates a Kubernetes Event on the object in the source of a CloudEvent. A
 // CloudEvent that can be replayed gets a Kubernetes Event of its own, which stores it. All
 // other CloudEvents of one object and type share one Kubernetes Event, which has none of
-// their content. After the first they do not count against the limit: an outage repeats wake-ups often.
+// their content. A Kubernetes Event counts once against the limit: an outage repeats wake-ups often, and who may read a
+// stored CloudEvent can repeat it.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
+	if err := events.VerifySource(e); err != nil {
+		return err
+	}
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
 		return err
@@ -60,13 +67,17 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 		UID string `json:"uid"`
 	}
 	_ = e.DataAs(&data) // it stays empty if the data has none
-	shared, key := notReplayable != nil, strings.Join([]string{e.Type(), e.Source(), data.UID}, "\n")
-	if _, shown := f.shown.Get(key); shared && shown {
+	key, remembered := strings.Join([]string{e.Type(), e.Source(), data.UID}, "\n"), showAgainAfter
+	if notReplayable == nil {
+		key, remembered = storedFact(e), storedFor
+	}
+	if _, shown := f.shown.Get(key); shown {
 		return nil // the metric counts it
 	}
 	if !f.limiter.AllowN(f.clock.Now(), 1) {
 		return errRateLimited
 	}
+	f.shown.Add(key, nil, remembered)
 	object, err := f.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s: %w", resource.Resource, namespace, name, err)
@@ -86,13 +97,10 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 		ReportingController: v1alpha1.GroupName + "/deadletter",
 	}
 	_, err = f.kube.CoreV1().Events(namespace).Create(ctx, created, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	if apierrors.IsAlreadyExists(err) {
+		return nil
 	}
-	if shared {
-		f.shown.Add(key, nil, showAgainAfter)
-	}
-	return nil
+	return err
 }
 
 // objectMeta returns the name of a Kubernetes Event, which is the same for a repeated dead letter,
@@ -102,11 +110,16 @@ func objectMeta(object metav1.Object, e event.Event, stored string) metav1.Objec
 	fact := e.Type()
 	if stored != "" {
 		m.Annotations = map[string]string{v1alpha1.CloudEventAnnotation: stored}
-		replayOf, _ := e.Extensions()[replay.Extension].(string)
-		fact = strings.Join([]string{e.Type(), e.ID(), replayOf}, "\n")
+		fact = storedFact(e)
 	}
 	m.Name = v1alpha1.LabelValue(object.GetName()) + "." + hash(string(object.GetUID()), fact)
 	return m
+}
+
+// storedFact identifies a CloudEvent that is stored; a replay is another one.
+func storedFact(e event.Event) string {
+	replayOf, _ := e.Extensions()[eventsigning.ReplayExtension].(string)
+	return strings.Join([]string{e.Type(), e.ID(), replayOf}, "\n")
 }
 
 // message returns the event's type, and the function and its status if they are known.

@@ -7,6 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/replay"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 func finished(pod string) events.PodFinished {
@@ -56,7 +57,8 @@ func TestAnUndeliverableReplayGetsAKubernetesEventOfItsOwn(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	f := newFunction(t, c)
 	again := undelivered(t, suspended(1))
-	again.SetExtension(replay.Extension, "sleep.1")
+	again.SetExtension(eventsigning.ReplayExtension, "sleep.1")
+	again = ft.Sent(t, again)
 	for range 2 {
 		if err := f(t.Context(), undelivered(t, suspended(1))); err != nil {
 			t.Fatal(err)
@@ -70,17 +72,27 @@ func TestAnUndeliverableReplayGetsAKubernetesEventOfItsOwn(t *testing.T) {
 	}
 }
 
-// The source is not signed, so a pod could move a signed event to another namespace.
-func TestAReportIsNotStoredInAnotherNamespace(t *testing.T) {
-	c := ft.New(t, ft.NewRelease())
-	moved := undelivered(t, suspended(1))
-	moved.SetSource(wakeUp().Source())
-	if err := newFunction(t, c)(t.Context(), moved); err != nil {
-		t.Fatal(err)
+// The source is not signed, so a pod could move a signed event to another object.
+func TestAnEventIsShownOnTheObjectOfItsDataOnly(t *testing.T) {
+	for name, d := range map[string]events.Data{"a report": suspended(1), "a pod": finished("a"), "a wake-up": wakeUp(), "progress": progress()} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease())
+			other := wakeUp()
+			other.Name = ft.BatchName(2)
+			moved := undelivered(t, d)
+			moved.SetSource(other.Source())
+			if err := newFunction(t, c)(t.Context(), moved); err != nil {
+				t.Fatal(err)
+			}
+			if got := kubernetesEvents(t, c); len(got) > 0 {
+				t.Errorf("a Kubernetes Event on %s", got[0].InvolvedObject.Name)
+			}
+		})
 	}
-	for _, k := range kubernetesEvents(t, c) {
-		if stored := k.Annotations[v1alpha1.CloudEventAnnotation]; stored != "" {
-			t.Errorf("stored %s", stored)
-		}
-	}
+}
+
+func progress() events.ChangeWorkload {
+	d := suspended(1)
+	d.Verb, d.ProgressUnix = events.VerbProgressed, 30
+	return d
 }

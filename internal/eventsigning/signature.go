@@ -5,8 +5,8 @@
 // verdict-signing-key. Each other judge has a key of its own (JudgeKeys). The controller signs
 // its other events with the key in Secret event-signing-key.
 //
-// The signature is the extension "signature": HMAC-SHA256 over type, id and data, in
-// hexadecimal. Brokers keep extensions, also in dead letters.
+// The signature is the extension "signature": HMAC-SHA256 over type, id and data, and for a replay the extension
+// "replayof", in hexadecimal. Brokers keep extensions, also in dead letters.
 package eventsigning
 
 import (
@@ -22,8 +22,13 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 )
 
-// Extension is the name of the CloudEvents extension with the signature.
-const Extension = "signature"
+const (
+	// Extension is the name of the CloudEvents extension with the signature.
+	Extension = "signature"
+	// ReplayExtension is that of a replayed event with the name of the Kubernetes Event that stores it. If the replay is
+	// undeliverable, too, it gets a Kubernetes Event of its own.
+	ReplayExtension = "replayof"
+)
 
 // ErrNotAuthentic reports an event whose signature is not accepted: it is forged, or the
 // key of its judge is missing or not allowed. A retry helps only after the keys were
@@ -62,7 +67,11 @@ func (k Keys) Verify(_ context.Context, e event.Event) error {
 // other parts have the same code.
 func mac(key []byte, e event.Event) []byte {
 	h := hmac.New(sha256.New, key)
-	for _, part := range [][]byte{[]byte(e.Type()), []byte(e.ID()), compact(e.Data())} {
+	parts := [][]byte{[]byte(e.Type()), []byte(e.ID()), compact(e.Data())}
+	if replayOf, ok := e.Extensions()[ReplayExtension].(string); ok {
+		parts = append(parts, []byte(replayOf))
+	}
+	for _, part := range parts {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash never fails
 		h.Write(part)
 	}

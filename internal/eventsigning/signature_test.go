@@ -49,6 +49,7 @@ func TestOnlyTheSignedEventIsAuthentic(t *testing.T) {
 		"with a malformed signature":                    {current, func(e *event.Event) { e.SetExtension(Extension, "x") }, false},
 		"with other data":                               {current, func(e *event.Event) { e.DataEncoded = []byte(`{"verdict":"pass"}`) }, false},
 		"with another id":                               {current, func(e *event.Event) { e.SetID("other") }, false},
+		"as a replay":                                   {current, func(e *event.Event) { e.SetExtension(ReplayExtension, "web.1") }, false},
 		"with another type":                             {current, func(e *event.Event) { e.SetType("dev.breakwater.order.verdict.v1") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

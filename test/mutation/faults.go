@@ -64,7 +64,7 @@ var faults = []fault{
 		"reconciler/change/replay/decide.go", "subject != want", "subject.Namespace != want.Namespace",
 		"./reconciler/change/replay", "OnlyEvents"},
 	{change, "the source of a stored event may be that of another object",
-		"events/replay/replay.go", "case e.Source() != data.Source():", "case false:",
+		"events/source.go", "e.Source() != d.Source()", "false",
 		"./events/replay", "."},
 	{change, "a message mentions everybody",
 		"functions/notify/message.go", "Message: escape(d.Message)", "Message: d.Message",

@@ -70,6 +70,7 @@ func Decide(ctx context.Context, k *corev1.Event, namespace string, workload eve
 	} else if err != nil {
 		return Decision{}, fmt.Errorf("verify the event of Kubernetes Event %s: %w", k.Name, err)
 	}
-	e.SetExtension(replay.Extension, k.Name)
+	e.SetExtension(eventsigning.ReplayExtension, k.Name)
+	e.SetExtension(eventsigning.Extension, nil) // the sender signs it
 	return Decision{Action: Send, Event: e}, nil
 }
