@@ -50,6 +50,9 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if config.Runtime.ProfilingEnabled() {
 		program.Background = append(program.Background, runProfiling)
 	}
+	if program.MaxUnauthenticated > 0 {
+		program.Background = append(program.Background, runHealth)
+	}
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "8080"

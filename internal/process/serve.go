@@ -33,11 +33,6 @@ const (
 	FlushTimeout = 5 * time.Second
 )
 
-// HealthPath is the path of the health check, which answers 200 while the process
-// serves. It does not check the API server: a function that cannot reach it answers
-// 503 to events, and marking it unready would only hide the cause.
-const HealthPath = "/healthz"
-
 // Program is what a process serves and runs.
 type Program struct {
 	// Handler serves all requests except those to HealthPath.
@@ -46,7 +41,7 @@ type Program struct {
 	// 400.
 	TLS *tls.Config
 	// MaxUnauthenticated, if not 0, limits the open connections on which no request called
-	// connlimit.Authenticated. A further connection closes the oldest one.
+	// connlimit.Authenticated. A further connection closes the oldest one. Port 8080 has a health check without the limit.
 	MaxUnauthenticated int
 	// Endpoint: the process is an endpoint of a Service. When it terminates, it serves until its clients have learned
 	// of it; its Background functions end before. For a function, the queue-proxy of Knative does this.
@@ -62,8 +57,7 @@ type Program struct {
 // Serve serves on the listener until ctx ends, for an endpoint of a Service also until no request has arrived for
 // drain.QuietPeriod, at most for drain.MaxWait. Then it completes the requests in flight.
 func Serve(ctx context.Context, listener net.Listener, name string, program Program) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+HealthPath, func(http.ResponseWriter, *http.Request) {})
+	mux := healthHandler()
 	// Without its metrics: they have the Host of a request, which a sender without a token chooses.
 	mux.Handle("/", otelhttp.NewHandler(program.Handler, name, otelhttp.WithMeterProvider(noop.NewMeterProvider())))
 

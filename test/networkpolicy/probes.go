@@ -77,8 +77,8 @@ func Probes(c Component) ([]Probe, error) {
 	probes, ok := map[string][]Probe{
 		"webhook": webhook, "protection-webhook": webhook, "permission-webhook": webhook,
 		"controller": controller, "protection-controller": controller, "permission-controller": controller,
-		"init-action-server": {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
-		"openapi":            {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
+		"init-action-server": {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080}},
+		"openapi":            {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080}},
 		"permission-centre":  {{Port: 8443, From: []Place{Own}}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
 		// A pod that a test adds to the namespace; of Breakwater's policies only deny-ingress selects it.
 		Another.Name: {{Port: 8080, Silent: true}},

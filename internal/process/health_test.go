@@ -1,0 +1,55 @@
+package process
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// The connection of a probe is unauthenticated. On the port with the limit of such connections, a flood
+// would close it, and the kubelet would restart the process.
+func TestProbesUseNoPortWithALimitOfConnections(t *testing.T) {
+	for _, file := range []string{"../../config/core/650-openapi.yaml", "../../config/permission/600-init-action-server.yaml"} {
+		c := builder.Manifests[appsv1.Deployment](t, file)[0].Spec.Template.Spec.Containers[0]
+		for _, p := range []*corev1.Probe{c.ReadinessProbe, c.StartupProbe, c.LivenessProbe} {
+			for _, port := range c.Ports {
+				if port.Name == p.HTTPGet.Port.String() && (port.ContainerPort != 8080 || p.HTTPGet.Path != HealthPath || p.HTTPGet.Scheme != "") {
+					t.Errorf("%s: a probe of %v at port %d", file, p.HTTPGet, port.ContainerPort)
+				}
+			}
+		}
+	}
+}
+
+func TestHealthIsServedUntilTheProcessEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serveHealth(ctx, listener) }()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+HealthPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("status %d", answer.StatusCode)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
