@@ -37,16 +37,29 @@ func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) *Mux 
 // Path implements webhook.AdmissionController. It matches the whole subtree.
 func (*Mux) Path() string { return webhookpath.Prefix }
 
+// Known answers requests for unknown webhooks with 404, and calls next with the others. A replica of another version, or
+// one that has read a new workload kind earlier, may have more webhooks. The API server applies the failurePolicy of a
+// webhook to an error, and not to a denial.
+func (m *Mux) Known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name := webhookName(r); !m.knows(name) {
+			http.Error(w, fmt.Sprintf("unknown webhook %q", name), http.StatusNotFound)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (m *Mux) knows(webhook string) bool {
+	_, ok := m.find(webhook)
+	return ok
+}
+
 // Admit implements webhook.AdmissionController.
 func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	name := webhookName(apis.GetHTTPRequest(ctx))
 	handler, ok := m.find(name)
-	if !ok && strings.HasPrefix(name, "m") {
-		// Another replica may have read a new workload kind earlier. The mutating
-		// webhooks of workload kinds never deny.
-		return Allow(DecisionError).Response
-	}
-	if !ok {
+	if !ok { // its kind was just removed
 		return Deny(DecisionError, metav1.Status{
 			Code:    http.StatusNotFound,
 			Reason:  metav1.StatusReasonNotFound,
