@@ -12,8 +12,12 @@ import (
 	"strings"
 )
 
-// exportFormat is the format of Export: a header line, then one line for each row.
-const exportFormat = "permissioncentre/1"
+// exportFormat is the format of Export: a header line, one line for each row, and a last line with their number.
+// earlierFormat has no last line.
+const (
+	exportFormat  = "permissioncentre/2"
+	earlierFormat = "permissioncentre/1"
+)
 
 // exportTables are the exported tables.
 var exportTables = []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "ended_pods", "clusters"}
@@ -31,9 +35,11 @@ type exportHeader struct {
 	Tables []string `json:"tables"`
 }
 
-type exportRow struct {
-	Table  string         `json:"table"`
-	Values map[string]any `json:"values"`
+// exportLine is a row, or the last line, which has only Rows.
+type exportLine struct {
+	Table  string         `json:"table,omitempty"`
+	Values map[string]any `json:"values,omitempty"`
+	Rows   *int           `json:"rows,omitempty"`
 }
 
 // Export writes a consistent snapshot of all tables.
@@ -55,10 +61,16 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 	if err := (Tx{View{q: tx, dialect: s.dialect, ctx: ctx}}).mayWait(); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	rows := 0
 	for _, table := range exportTables {
-		if err := exportTable(ctx, tx, table, e); err != nil {
+		n, err := exportTable(ctx, tx, table, e)
+		if err != nil {
 			return fmt.Errorf("export %s: %w", table, err)
 		}
+		rows += n
+	}
+	if err := e.Encode(exportLine{Rows: &rows}); err != nil {
+		return fmt.Errorf("export: %w", err)
 	}
 	return out.Flush()
 }
@@ -72,25 +84,25 @@ func (t Tx) mayWait() error {
 	return err
 }
 
-func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder) error {
+func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder) (exported int, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+table)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for rows.Next() {
+	for ; rows.Next(); exported++ {
 		values, to := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
 			to[i] = &values[i]
 		}
 		if err := rows.Scan(to...); err != nil {
-			return err
+			return exported, err
 		}
-		r := exportRow{table, map[string]any{}}
+		r := exportLine{Table: table, Values: map[string]any{}}
 		for i, c := range columns {
 			if text, ok := values[i].([]byte); ok {
 				values[i] = string(text)
@@ -98,10 +110,10 @@ func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder)
 			r.Values[c] = values[i]
 		}
 		if err := e.Encode(r); err != nil {
-			return err
+			return exported, err
 		}
 	}
-	return rows.Err()
+	return exported, rows.Err()
 }
 
 // Import reads an export into an empty store, in one transaction.
@@ -109,8 +121,8 @@ func (s *Store) Import(ctx context.Context, r io.Reader) error {
 	d := json.NewDecoder(bufio.NewReader(r))
 	d.UseNumber()
 	var h exportHeader
-	if err := d.Decode(&h); err != nil || h.Format != exportFormat {
-		return fmt.Errorf("import: input is not an export of the permission centre in format %s", exportFormat)
+	if err := d.Decode(&h); err != nil || h.Format != exportFormat && h.Format != earlierFormat {
+		return fmt.Errorf("import: input is not an export of the permission centre in format %s or %s", exportFormat, earlierFormat)
 	}
 	return s.Write(ctx, func(tx Tx) error {
 		if err := tx.mayWait(); err != nil {
@@ -123,22 +135,41 @@ func (s *Store) Import(ctx context.Context, r io.Reader) error {
 				return fmt.Errorf("import: the store already has %d rows in %s; use an empty database", n, table)
 			}
 		}
-		for {
-			var one exportRow
-			if err := d.Decode(&one); err == io.EOF {
-				break
-			} else if err != nil {
-				return fmt.Errorf("import: %w", err)
-			}
-			if err := tx.insert(one); err != nil {
-				return fmt.Errorf("import %s: %w", one.Table, err)
-			}
+		rows, end, err := tx.importRows(d)
+		if err != nil {
+			return err
+		}
+		if h.Format == exportFormat && (end == nil || *end != rows) {
+			return fmt.Errorf("import: the export is incomplete: %d rows, without a last line that has this number", rows)
 		}
 		return tx.advanceSequences()
 	})
 }
 
-func (t Tx) insert(r exportRow) error {
+// importRows inserts the rows up to the end of the input, and returns their number and that of the last line.
+func (t Tx) importRows(d *json.Decoder) (rows int, end *int, err error) {
+	for {
+		var line exportLine
+		if err := d.Decode(&line); err == io.EOF {
+			return rows, end, nil
+		} else if err != nil {
+			return rows, end, fmt.Errorf("import: %w", err)
+		}
+		if end != nil {
+			return rows, end, fmt.Errorf("import: the export continues after its last line")
+		}
+		if line.Rows != nil {
+			end = line.Rows
+			continue
+		}
+		if err := t.insert(line); err != nil {
+			return rows, end, fmt.Errorf("import %s: %w", line.Table, err)
+		}
+		rows++
+	}
+}
+
+func (t Tx) insert(r exportLine) error {
 	if !slices.Contains(exportTables, r.Table) {
 		return fmt.Errorf("unknown table")
 	}

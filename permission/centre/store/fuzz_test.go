@@ -14,6 +14,7 @@ func FuzzImport(f *testing.F) {
 		header      = `{"format":"permissioncentre/1","tables":["objects"]}` + "\n"
 		object      = `{"table":"objects","values":{"kind":"provider","name":"p","owner":"o","description":"","body":"{}","version":1,"created":0,"updated":0}}` + "\n"
 		pace        = `{"table":"pace","values":{"provider":"p","next":1}}` + "\n"
+		counted     = `{"format":"permissioncentre/2"}` + "\n"
 		application = `{"table":"application_ips","values":{"application":"a","ip":"10.0.0.1"}}` + "\n"
 	)
 	for _, text := range []string{
@@ -23,7 +24,7 @@ func FuzzImport(f *testing.F) {
 		header + `{"table":"links","values":{"kind":1.5}}`, header + `{"table":"links","values":{"kind":{"a":[]},"name":true}}`,
 		header + `{"table":"links","values":{"kind":"k","name":"n","to_kind":"\u0000","to_name":"\ud800"}}`,
 		header + `{"table":"links","values":{"kind) VALUES (1); DROP TABLE objects; --a":1}}`,
-		header + "{", `{"format":"permissioncentre/2"}`, `null`, ``,
+		header + "{", counted, counted + object + `{"rows":1}`, counted + object + `{"rows":2}`, counted + `{"rows":0}` + object, `{"format":"permissioncentre/3"}`, `null`, ``,
 	} {
 		f.Add(text)
 	}
