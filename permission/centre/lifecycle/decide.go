@@ -92,8 +92,8 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
-	case in.Pending && in.CanRevoke:
-		// The provider revokes it at any time. No other application is granted it meanwhile.
+	case in.Pending:
+		// The provider revokes it at any time, also if it accepts no other revocation. No other application is granted it meanwhile.
 		return callRevoke(in.State)
 	case in.CoveredByPod:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs " + indistinct + "; it is revoked with the last of these sets"}

@@ -62,6 +62,9 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		"a leak with an accepted revocation is retried":      {Input{State: api.Leaked, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true, Overlap: store.Overlap{UsedByOtherPod: true}}, want{Call: provider.Revoke}},
 		"a pending grant is revoked by a call":               {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 
+		"an accepted revocation is repeated after canRevoke is set to false": {
+			Input{State: api.Revoking, MaybeGranted: true, Pending: true, RevokeRequested: true},
+			want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 		"a grant does not wait for one under another name of the cluster": {Input{State: api.Requested, Overlap: store.Overlap{UsedByOtherPod: true, UsedByOtherClusterName: true}},
 			want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
 		"a grant leaks while one under another name of the cluster exists": {
