@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // The grants of a provider that cannot revoke are removed by people.
@@ -44,7 +43,7 @@ func TestAnAcknowledgedLeakEndsAndIsPruned(t *testing.T) {
 		if last := h.Items[len(h.Items)-1]; last.To != api.Revoked || last.Who != "alice" {
 			t.Errorf("history: %+v", last)
 		}
-		if err := w.centre.store.Write(t.Context(), func(tx store.Tx) error { return tx.Prune(time.Now().Add(time.Minute)) }); err != nil {
+		if err := w.centre.store.Prune(t.Context(), time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range ids {

@@ -105,7 +105,7 @@ func (c *Centre) Run(ctx context.Context) error {
 }
 
 func (c *Centre) prune(ctx context.Context) error {
-	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Retention)) })
+	return c.store.Prune(ctx, time.Now().Add(-c.config.Retention))
 }
 
 // prunePeriodically prunes after firstPrune, because a process may restart more often than once an hour, and then each hour.

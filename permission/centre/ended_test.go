@@ -71,7 +71,7 @@ func TestTheApplicationsOfAnExistingPodAreKeptAfterTheRetention(t *testing.T) {
 			t.Errorf("a pod that a report lists: applications %v after the retention, want one that is Revoked", got)
 		}
 		// Reports of the cluster may end.
-		if err := w.centre.store.Write(t.Context(), func(tx store.Tx) error { return tx.Prune(time.Now().Add(time.Minute)) }); err != nil {
+		if err := w.centre.store.Prune(t.Context(), time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if got := applications(1); len(got) != 0 {
