@@ -93,6 +93,12 @@ func (c *Client) Wait(ctx context.Context, id string, version int64, wait time.D
 // List returns all applications that match the query.
 func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application, error) {
 	var all []api.Application
+	err := c.Each(ctx, query, func(app api.Application) { all = append(all, app) })
+	return all, err
+}
+
+// Each calls visit for each application that matches the query, page by page.
+func (c *Client) Each(ctx context.Context, query url.Values, visit func(api.Application)) error {
 	q := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for key, values := range query {
 		q[key] = values
@@ -100,10 +106,13 @@ func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application,
 	for {
 		list, err := do[api.ApplicationList](ctx, c, timeout, http.MethodGet, "/v1/applications?"+q.Encode(), nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if all = append(all, list.Items...); list.Continue == "" {
-			return all, nil
+		for _, app := range list.Items {
+			visit(app)
+		}
+		if list.Continue == "" {
+			return nil
 		}
 		q.Set("continue", list.Continue)
 	}

@@ -48,6 +48,24 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 }
 
+// Otherwise all leaks of a cluster would be in memory at once.
+func TestEachVisitsAPageBeforeItRequestsTheNext(t *testing.T) {
+	var visited []string
+	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		list := api.ApplicationList{Items: []api.Application{{ID: "a"}}, Continue: "more"}
+		if r.URL.Query().Get("continue") == "more" {
+			if len(visited) != 1 {
+				t.Errorf("visited %v before the request of the second page", visited)
+			}
+			list = api.ApplicationList{Items: []api.Application{{ID: "b"}}}
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	if err := c.Each(t.Context(), nil, func(app api.Application) { visited = append(visited, app.ID) }); err != nil || len(visited) != 2 {
+		t.Errorf("visited %v, %v", visited, err)
+	}
+}
+
 func TestListReadsApplicationsOfLargeSets(t *testing.T) {
 	const applications = 500
 	permissions := make([]api.ApplicationPermission, 50)

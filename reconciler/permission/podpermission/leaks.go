@@ -16,9 +16,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// ApplicationLister lists applications.
+// ApplicationLister calls visit for each application that matches a query. It does not keep them.
 type ApplicationLister interface {
-	List(ctx context.Context, query url.Values) ([]api.Application, error)
+	Each(ctx context.Context, query url.Values, visit func(api.Application)) error
 }
 
 // leakTracker has the addresses of the pods of leaked applications, and the pods that have these
@@ -47,18 +47,16 @@ func newLeakTracker(recorder record.EventRecorder) *leakTracker {
 
 // refresh lists the leaked applications.
 func (l *leakTracker) refresh(ctx context.Context, centre ApplicationLister, cluster string) error {
-	all, err := centre.List(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}})
-	if err != nil {
-		return err
-	}
 	byIP := map[string]api.Application{}
-	for _, app := range all {
+	if err := centre.Each(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}}, func(app api.Application) {
 		if app.HostNetwork {
-			continue // its permissions are node-scoped, and all pods with hostNetwork of the node have its address
+			return // its permissions are node-scoped, and all pods with hostNetwork of the node have its address
 		}
 		for _, ip := range app.PodIPs {
 			byIP[ip] = app
 		}
+	}); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

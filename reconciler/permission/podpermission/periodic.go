@@ -19,6 +19,8 @@ const (
 	dueCheckInterval = 5 * time.Second
 	// checkInterval is how often leaks are listed and stale breaker entries removed.
 	checkInterval = time.Minute
+	// leakListPause is the minimum pause after a list of leaks, in multiples of its duration: 100,000 leaks are 1000 calls.
+	leakListPause = 10
 )
 
 // periodicTasks are the periodic tasks. Each process reports the pods whose finalizers it removed; the
@@ -28,7 +30,7 @@ type periodicTasks struct {
 	lister            ApplicationLister
 	podReportReceiver PodReportReceiver
 
-	lastPodReport, lastCheck time.Time
+	lastPodReport, lastCheck, nextLeakList time.Time
 }
 
 // leaderKey is a key for the leader check of all tasks. There is one bucket, so the
@@ -45,7 +47,7 @@ func (c *periodicTasks) runDue(ctx context.Context) {
 	// In each process, not only in the leader.
 	c.unsentLetGo.send(ctx, c.centre, c.settings().Cluster)
 	if !c.IsLeaderFor(leaderKey) {
-		c.lastPodReport, c.lastCheck = time.Time{}, time.Time{}
+		c.lastPodReport, c.lastCheck, c.nextLeakList = time.Time{}, time.Time{}, time.Time{}
 		return
 	}
 	now := c.clock.Now()
@@ -78,8 +80,12 @@ func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
 // checkLeaksAndBreakers lists the leaks, reports the pods with their addresses, and removes stale
 // entries of breakers.
 func (c *periodicTasks) checkLeaksAndBreakers(ctx context.Context, now time.Time) {
-	if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
-		logging.FromContext(ctx).Warnw("could not list leaked applications", "error", err)
+	if !now.Before(c.nextLeakList) {
+		if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
+			logging.FromContext(ctx).Warnw("could not list leaked applications", "error", err)
+		}
+		ended := c.clock.Now()
+		c.nextLeakList = ended.Add(leakListPause * ended.Sub(now))
 	}
 	all, err := c.pods.List(labels.Everything())
 	if err != nil {

@@ -276,8 +276,11 @@ func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
 // leakedApplications lists leaked applications.
 type leakedApplications []api.Application
 
-func (l leakedApplications) List(context.Context, url.Values) ([]api.Application, error) {
-	return l, nil
+func (l leakedApplications) Each(_ context.Context, _ url.Values, visit func(api.Application)) error {
+	for _, app := range l {
+		visit(app)
+	}
+	return nil
 }
 
 // All pods with hostNetwork of a node have its address. The permissions of such a pod are for the node.
