@@ -9,9 +9,11 @@ import (
 
 const (
 	// minRetryDelay and maxRetryDelay bound the delay between two checks of a
-	// revocation.
+	// revocation, unless there are more than maxRetriesPerSecond.
 	minRetryDelay = 250 * time.Millisecond
 	maxRetryDelay = 10 * time.Second
+	// maxRetriesPerSecond leaves calls to the centre for pods that end, and workers for new pods.
+	maxRetriesPerSecond = centreCallsPerSecond / 2
 )
 
 // retries has the pods whose permissions are being revoked. It is in memory only; a
@@ -40,7 +42,7 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 		t.all[at] = state
 	}
 	state.delay = min(2*state.delay, maxRetryDelay)
-	return state.firstSeen, state.delay
+	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)
 }
 
 func (t *retries) forget(at types.NamespacedName) {
