@@ -42,6 +42,7 @@ func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 		applications: description("breakwater_permission_centre_applications"),
 		leaked:       description("breakwater_permission_centre_leaked_grants"),
 		reported:     description("breakwater_permission_centre_last_pod_report_timestamp_seconds"),
+		free:         description("breakwater_permission_centre_store_free_bytes"),
 	}
 	build, constant := metrics.Find("breakwater_build_info"), prometheus.Labels{}
 	for i, value := range metrics.BuildLabels() {
@@ -101,10 +102,10 @@ func (m *instruments) request(method, route string, status int, took time.Durati
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// storeCollector is a collector that counts the rows of the store.
+// storeCollector is a collector that counts the rows of the store, and the bytes that it can still write.
 type storeCollector struct {
-	store                          *store.Store
-	applications, leaked, reported *prometheus.Desc
+	store                                *store.Store
+	applications, leaked, reported, free *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -112,6 +113,7 @@ func (s *storeCollector) Describe(c chan<- *prometheus.Desc) {
 	c <- s.applications
 	c <- s.leaked
 	c <- s.reported
+	c <- s.free
 }
 
 // Collect implements prometheus.Collector.
@@ -146,6 +148,15 @@ func (s *storeCollector) Collect(c chan<- prometheus.Metric) {
 		}
 		c <- prometheus.MustNewConstMetric(s.reported, prometheus.GaugeValue, seconds, cluster)
 	}
+	if s.store.Shared() {
+		return // the permission centre does not know the volume of PostgreSQL
+	}
+	free, err := s.store.FreeBytes(ctx)
+	if err != nil {
+		c <- prometheus.NewInvalidMetric(s.free, err)
+		return
+	}
+	c <- prometheus.MustNewConstMetric(s.free, prometheus.GaugeValue, float64(free))
 }
 
 // issuerCollector is a collector of the state of OIDC issuers.

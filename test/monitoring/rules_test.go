@@ -107,6 +107,7 @@ var examples = map[string]example{
 	"PodReportsNotApplied of a new process":      {`breakwater_permission_centre_pod_report_pages_total{cluster="new",result="held"}`, first, "", `cluster="new", result="held"`},
 	"PermissionBreakersOpening of a new process": {`breakwater_permission_breaker_transitions_total{reason="First"}`, "_x145 11" + hours, "", `reason="First"`},
 	"PodReportsMissing":                          {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hours, "0+60" + hours, `cluster="a"`},
+	"PermissionStoreAlmostFull":                  {`breakwater_permission_centre_store_free_bytes`, "200000000+0" + hours, "800000000+0" + hours, ""},
 	"OIDCIssuerUnreachable":                      {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hours, "0+0" + hours, `issuer="https://issuer"`},
 	"PermissionBreakersOpening":                  {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hours, "0+1" + hours, `reason="BreakerOpenDenied"`},
 }

@@ -42,7 +42,8 @@ type Store struct {
 	write   *sql.DB
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
-	// SQLite only: the group commit, and the prepared statements of both connections.
+	// SQLite only: the file, the group commit, and the prepared statements of both connections.
+	path                   string
 	commits                sharedCommit
 	prepared, preparedRead prepared
 	// background bounds the connections of WriteInBackground; nil for SQLite.
@@ -116,7 +117,7 @@ func connectSQLite(path string) (*Store, error) {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
 	read.SetMaxOpenConns(maxReaders)
-	return &Store{dialect: sqlite, write: write, read: read, prepared: prepared{db: write}, preparedRead: prepared{db: read}}, nil
+	return &Store{dialect: sqlite, path: path, write: write, read: read, prepared: prepared{db: write}, preparedRead: prepared{db: read}}, nil
 }
 
 // Close closes the database.

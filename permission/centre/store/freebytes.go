@@ -1,0 +1,24 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"syscall"
+)
+
+// FreeBytes returns how many bytes SQLite can still write: what is free on the volume, and in the file, from which
+// deleted rows are not cut off.
+func (s *Store) FreeBytes(ctx context.Context) (uint64, error) {
+	var volume syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(s.path), &volume); err != nil {
+		return 0, fmt.Errorf("read the free space of the store: %w", err)
+	}
+	file, err := s.View(ctx).freeBytes()
+	return volume.Bavail*uint64(volume.Bsize) + uint64(file), err //nolint:gosec // neither is negative
+}
+
+// freeBytes returns the size of the unused pages of the file.
+func (v View) freeBytes() (int, error) {
+	return v.count("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")
+}
