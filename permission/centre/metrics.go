@@ -125,7 +125,7 @@ func (s *storeCollector) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.NewInvalidMetric(s.applications, err)
 		return
 	}
-	for _, state := range []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed, api.Revoking, api.Revoked, api.Leaked} {
+	for _, state := range api.States() {
 		c <- prometheus.MustNewConstMetric(s.applications, prometheus.GaugeValue, float64(states[state]), string(state))
 	}
 	leaks, err := s.store.View(ctx).LeakedByProvider()

@@ -7,11 +7,7 @@ import (
 
 // LockPod locks a pod until the transaction ends, whatever is stored about it.
 func (t Tx) LockPod(cluster, uid string) error {
-	if !t.dialect.numbered {
-		return nil // SQLite has one writer
-	}
-	_, err := t.exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", PodName(cluster, uid))
-	return err
+	return t.LockNames([]string{PodName(cluster, uid)})
 }
 
 // LockNames locks names until the transaction ends, in their order, so that transactions do not
