@@ -34,13 +34,14 @@ func hasFurtherRevisions(in Input) bool {
 // runningAction holds a rollout that is not complete while pods or the order are unjudged and no-verdict is
 // Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled. A held rollout that is
 // complete stays held: until the workload's controller has seen the resume, the rollout would not be complete
-// again, and would be held again.
+// again, and would be held again. A hold that changed nothing, because a user had paused the rollout, is repeated when
+// the user ends the pause.
 func runningAction(in Input, d Decision) Action {
 	unjudged := d.Pods.HeldUnjudged > 0 || d.HeldUnaccepted
 	switch {
 	case in.Workload.Hold.IsUntilJudged():
 		return untilJudgedAction(in)
-	case unjudged && in.Settings.Blocking && in.Workload.Hold.IsWithoutSuspension() && heldByRelease(in):
+	case unjudged && in.Settings.Blocking && hasUnjudgedHold(in) && in.Workload.HoldState != HoldPauseEnded:
 		return ActionNone
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
 		return ActionHold

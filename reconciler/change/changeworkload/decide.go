@@ -62,8 +62,8 @@ type Workload struct {
 	Suspend string
 	// Hold is what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold
-	// Resumed: the hold has stopped the rollout, and somebody else than Breakwater has resumed it.
-	Resumed bool
+	// HoldState says whether the rollout is still stopped.
+	HoldState HoldState
 	// Bypass is the last update that was admitted during the current suspension, or nil.
 	Bypass *v1alpha1.Bypass
 	// HasDefenseStatus: the workload has DefenseStatusLabel.
@@ -76,6 +76,20 @@ type Workload struct {
 	// Traffic is spec.traffic of a Knative Service; of other kinds there is none.
 	Traffic knativetraffic.Split
 }
+
+// HoldState says whether a rollout is still stopped after it was held.
+type HoldState int
+
+// The states of a hold.
+const (
+	// HoldInForce: no rollout continues despite the hold, or there is no hold.
+	HoldInForce HoldState = iota
+	// HoldResumed: the hold has stopped the rollout, and somebody else than Breakwater has resumed it.
+	HoldResumed
+	// HoldPauseEnded: the hold has changed nothing, and a rollout is in progress. Usually it was paused by a user, who
+	// has ended the pause.
+	HoldPauseEnded
+)
 
 // Pod is a pod of the version.
 type Pod struct {

@@ -182,8 +182,12 @@ func repairs(in *Input) {
 	in.Workload.Suspend, in.Workload.Bypass = "1", &v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: "1", Attempt: 2}
 }
 func heldAsUnjudged(in *Input) { in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Unjudged: true} }
-func heldBefore(in *Input)     { in.Workload.Hold = &v1alpha1.Hold{Attempt: 1, Unjudged: true} }
-func frozenByHand(in *Input)   { in.Workload.Suspend = "7" }
+func pauseEnded(in *Input) {
+	heldAsUnjudged(in)
+	in.Workload.HoldState = HoldPauseEnded
+}
+func heldBefore(in *Input)   { in.Workload.Hold = &v1alpha1.Hold{Attempt: 1, Unjudged: true} }
+func frozenByHand(in *Input) { in.Workload.Suspend = "7" }
 func onceFailed(n int) func(*Input) {
 	return func(in *Input) {
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, summary(n))
@@ -317,6 +321,13 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"unjudged, policy Hold":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"unjudged, policy Hold, during the rollout":                              {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},
 		"an unjudged rollout that is held is not held again":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"it is held again if it was paused before and the pause ended":           {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), pauseEnded), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},
+		"the same, while a later pod waits for its verdict":                      {release(3, finished(1, 2), judged(1, "done"), judged(2, ""), noVerdict("Hold"), pauseEnded), want{running, v1alpha1.ReasonJudging, ActionHold, nil}},
+		"the same, its order is not accepted in time":                            {release(2, starting(1), withServer, asked, noVerdict("Hold"), pauseEnded, after(120*time.Second)), want{start, v1alpha1.ReasonOrderPending, ActionHold, nil}},
+		"the same, a person passed the pod":                                      {release(2, finished(1, 1), judged(1, "done"), person("pass"), noVerdict("Hold"), pauseEnded), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"the same, a person failed the pod":                                      {release(2, finished(1, 1), judged(1, "done"), person("fail"), noVerdict("Hold"), pauseEnded), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"the same, blocking is off":                                              {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), pauseEnded, notBlocking), want{running, v1alpha1.ReasonHeldUnjudged, ActionResume, nil}},
+		"an unjudged rollout that was resumed by hand is not held again":         {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, func(in *Input) { in.Workload.HoldState = HoldResumed }), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"an unjudged rollout is not held if blocking is off":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), notBlocking), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"an unjudged rollout that completes while it is held stays held":         {release(1, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, complete1), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"the same, its order is not accepted":                                    {release(1, finished(1, 1), withServer, asked, noVerdict("Hold"), heldAsUnjudged, complete1, after(120*time.Second)), want{start, v1alpha1.ReasonOrderPending, "", []int{1}}},

@@ -136,6 +136,7 @@ func TestHeldSaysWhyTheWorkloadCouldNotBeChanged(t *testing.T) {
 		"a fail while it is held":        {release(2, finished(1, 1), judged(1, "fail"), heldAsUnjudged), ActionSuspend, yes, v1alpha1.ReasonHeldUnjudged},
 		"the traffic of a new Revision":  {release(2, finished(1, 1), judged(1, "fail"), held, furtherRevision), ActionMoveTraffic, yes, v1alpha1.ReasonSuspended},
 		"unjudged":                       {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold")), ActionHold, no, v1alpha1.ReasonWorkloadUnchanged},
+		"a pause that was ended":         {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), pauseEnded), ActionHold, no, v1alpha1.ReasonWorkloadUnchanged},
 		"the end of a hold":              {release(2, finished(1, 1), judged(1, "pass"), heldAsUnjudged), ActionResume, yes, v1alpha1.ReasonHeldUnjudged},
 		"the end of its suspension":      {release(2, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(v1alpha1.ReleaseSuspend)), ActionResume, yes, v1alpha1.ReasonSuspended},
 		"the end of the one it repaired": {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), ActionResume, no, v1alpha1.ReasonWorkloadUnchanged},

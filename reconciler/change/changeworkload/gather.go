@@ -61,13 +61,27 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		Complete:         complete,
 		Suspend:          w.Labels[v1alpha1.SuspendLabel],
 		Hold:             hold,
-		Resumed:          hold != nil && !w.PausedOrHeld() && !w.Kind.HoldChangedNothing(hold.Former),
+		HoldState:        holdStateOf(w, hold, complete),
 		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
 		IsRollback:     v1alpha1.IsRollback(w.Annotations),
 		KnativeService: w.Kind.Counts == workload.CountRevision,
 		Traffic:        w.Traffic,
+	}
+}
+
+// holdStateOf returns the state of a hold, which may be nil. complete is without the pods on nodes that are not Ready.
+func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldState {
+	switch {
+	case hold == nil || w.PausedOrHeld():
+		return HoldInForce
+	case !w.Kind.HoldChangedNothing(hold.Former):
+		return HoldResumed
+	case w.InProgress && !complete && len(w.Stop()) > 0:
+		return HoldPauseEnded
+	default:
+		return HoldInForce
 	}
 }
 

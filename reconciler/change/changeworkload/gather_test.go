@@ -1,6 +1,8 @@
 package changeworkload
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,6 +55,59 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 			}
 			if !got.Created.Equal(since.Time) {
 				t.Errorf("created at %s", got.Created)
+			}
+		})
+	}
+}
+
+func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
+	const (
+		deployed    = `"status":{"replicas":3,"updatedReplicas":1}`
+		scheduled   = `"status":{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1,"numberAvailable":3}`
+		unavailable = `"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
+		whole       = `"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":3}`
+	)
+	d, s, ds := workload.Deployment, workload.StatefulSet, workload.DaemonSet
+	for name, tc := range map[string]struct {
+		kind         workload.Kind
+		former       string // "-" if there is no hold
+		spec, status string
+		notReady     workload.ExcludedNodes
+		want         HoldState
+	}{
+		"a Deployment without a hold":                          {kind: d, former: "-", spec: `{"replicas":3}`, status: deployed},
+		"a Deployment that is held":                            {kind: d, former: `null`, spec: `{"replicas":3,"paused":true}`, status: deployed},
+		"its rollout was resumed":                              {kind: d, former: `null`, spec: `{"replicas":3}`, status: deployed, want: HoldResumed},
+		"it was resumed, and the field was false before":       {kind: d, former: `false`, spec: `{"replicas":3,"paused":false}`, status: deployed, want: HoldResumed},
+		"it was paused before the hold":                        {kind: d, former: `true`, spec: `{"replicas":3,"paused":true}`, status: deployed},
+		"this pause was ended":                                 {kind: d, former: `true`, spec: `{"replicas":3}`, status: deployed, want: HoldPauseEnded},
+		"its pods were replaced before the hold":               {kind: d, former: `true`, spec: `{"replicas":3}`, status: unavailable},
+		"its pods are available":                               {kind: d, former: `true`, spec: `{"replicas":3}`, status: whole},
+		"a StatefulSet that is held":                           {kind: s, former: `2`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}`, status: deployed},
+		"its partition was restored":                           {kind: s, former: `2`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2}}}`, status: deployed, want: HoldResumed},
+		"its partition was raised before the hold":             {kind: s, former: `2147483647`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}`, status: deployed},
+		"this partition was lowered":                           {kind: s, former: `2147483647`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2}}}`, status: deployed, want: HoldPauseEnded},
+		"a StatefulSet with OnDelete":                          {kind: s, former: `2147483647`, spec: `{"replicas":3,"updateStrategy":{"type":"OnDelete"}}`, status: deployed},
+		"its strategy was changed":                             {kind: s, former: `2147483647`, spec: `{"replicas":3,"updateStrategy":{"type":"RollingUpdate"}}`, status: deployed, want: HoldPauseEnded},
+		"a DaemonSet that is held":                             {kind: ds, former: `"RollingUpdate"`, spec: `{"updateStrategy":{"type":"OnDelete"}}`, status: scheduled},
+		"its strategy was restored":                            {kind: ds, former: `"RollingUpdate"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, want: HoldResumed},
+		"a DaemonSet with OnDelete":                            {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"OnDelete"}}`, status: scheduled},
+		"it has RollingUpdate since":                           {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, want: HoldPauseEnded},
+		"the pods that remain are on nodes that are not Ready": {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, notReady: workload.ExcludedNodes{Nodes: 2}},
+		"a Knative Service, which has no such field":           {kind: workload.KnativeService, former: `null`, spec: `{"replicas":3}`, status: `"status":{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			annotations := `{}`
+			if tc.former != "-" {
+				hold, err := json.Marshal(`{"attempt":2,"former":` + tc.former + `,"unjudged":true}`)
+				if err != nil {
+					t.Fatal(err)
+				}
+				annotations = fmt.Sprintf(`{%q:%s}`, v1alpha1.HoldAnnotation, hold)
+			}
+			w := readWorkload(t, tc.kind, `{"metadata":{"annotations":`+annotations+`},"spec":`+tc.spec+`,`+tc.status+`}`)
+			if got := workloadOf(w, tc.notReady).HoldState; got != tc.want {
+				t.Errorf("state %d, want %d", got, tc.want)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -336,6 +337,50 @@ func TestAnUnjudgedHoldKeepsTheSuspendLabelAndIsUndone(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A person pauses the rollout after its first pod, which then is unjudged: the hold changes nothing. The person ends
+// the pause twice.
+func TestARolloutWhosePauseByAPersonEndsIsHeldUntilItIsResumedAgain(t *testing.T) {
+	d := rolling()
+	d.Spec.Paused = true
+	decide := func() (Input, Decision) {
+		in := release(3, finished(1, 1), judged(1, "done"), starting(2), noVerdict("Hold"), after(100*time.Hour))
+		in.Workload = workloadOf(of(t, d), workload.ExcludedNodes{})
+		return in, Decide(in)
+	}
+	for i, step := range []struct {
+		resumed bool // by the person, before the decision
+		action  Action
+		held    corev1.ConditionStatus
+		hold    string // the annotation after the action
+	}{
+		{false, ActionHold, corev1.ConditionTrue, `{"attempt":2,"former":true,"unjudged":true}`},
+		{false, ActionNone, corev1.ConditionTrue, `{"attempt":2,"former":true,"unjudged":true}`},
+		{true, ActionHold, corev1.ConditionTrue, `{"attempt":2,"unjudged":true}`},
+		{false, ActionNone, corev1.ConditionTrue, `{"attempt":2,"unjudged":true}`},
+		{true, ActionNone, corev1.ConditionFalse, `{"attempt":2,"unjudged":true}`},
+	} {
+		if step.resumed {
+			d.Spec.Paused = false
+		}
+		in, decision := decide()
+		if decision.Action != step.action {
+			t.Fatalf("step %d: action %q, want %q", i, decision.Action, step.action)
+		}
+		if held := derive(in, decision).Status.GetCondition(v1alpha1.ReleaseHeld); held.Status != step.held {
+			t.Errorf("step %d: Held is %+v, want %s", i, held, step.held)
+		}
+		if decision.Action == ActionHold {
+			patch, err := patchIfUnchanged(of(t, d), decision.Action, in)
+			if d, err = applied(t, d, patch, err); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := d.Annotations[v1alpha1.HoldAnnotation]; got != step.hold || d.Spec.Paused == (step.held == corev1.ConditionFalse) {
+			t.Errorf("step %d: hold %s, paused %t", i, got, d.Spec.Paused)
+		}
 	}
 }
 

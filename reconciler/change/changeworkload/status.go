@@ -238,7 +238,7 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 }
 
 // heldUnjudged reports whether the rollout is held because pods or the order are unjudged.
-func heldUnjudged(in Input) bool { return hasUnjudgedHold(in) && !in.Workload.Resumed }
+func heldUnjudged(in Input) bool { return hasUnjudgedHold(in) && in.Workload.HoldState == HoldInForce }
 
 // hasUnjudgedHold reports whether the workload has the record of such a hold. It stays when a person resumes the
 // rollout, which would be held again without it.

@@ -366,15 +366,20 @@ func TestAReleaseThatIsScaledToZeroBeforeAPodPassedSucceedsWithoutPods(t *testin
 
 // The hold stays recorded: otherwise the rollout would be held again.
 func TestARolloutThatWasResumedByHandIsNotHeld(t *testing.T) {
+	changedNothing := func(d *appsv1.Deployment) {
+		d.Annotations[v1alpha1.HoldAnnotation] = `{"attempt":2,"former":true,"unjudged":true}`
+	}
 	for name, tc := range map[string]struct {
 		change func(*appsv1.Deployment)
 		held   corev1.ConditionStatus
 		reason string
 	}{
-		"held":    {func(*appsv1.Deployment) {}, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
-		"resumed": {func(d *appsv1.Deployment) { d.Spec.Paused = false }, corev1.ConditionFalse, v1alpha1.ReasonResumedUnjudged},
-		"nothing stopped": {func(d *appsv1.Deployment) {
-			d.Spec.Paused, d.Annotations[v1alpha1.HoldAnnotation] = false, `{"attempt":2,"former":true,"unjudged":true}`
+		"held":                   {func(*appsv1.Deployment) {}, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
+		"resumed":                {func(d *appsv1.Deployment) { d.Spec.Paused = false }, corev1.ConditionFalse, v1alpha1.ReasonResumedUnjudged},
+		"paused before the hold": {changedNothing, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
+		"every pod was replaced before the hold": {func(d *appsv1.Deployment) {
+			changedNothing(d)
+			d.Spec.Paused, d.Status.Replicas, d.Status.UpdatedReplicas = false, 3, 3
 		}, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged},
 	} {
 		t.Run(name, func(t *testing.T) {
