@@ -686,6 +686,7 @@ func TestAnUndoThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
 		"of a StatefulSet":           {object: build(image("busybox:2"), currentRelease), want: build(image("busybox:2"), versioned(4))},
 		"an update of a user":        {object: undone, byUser: true, want: build(image("busybox:2"), versioned(4), rolledBack(2))},
 		"a template of a user":       {object: undone, byUser: true, updated: build(image("busybox:4"), versioned(2), rolledBack(2), currentLabel), want: build(image("busybox:4"), versioned(4), rolledBack(2))},
+		"a saved manifest of it":     {object: build(image("busybox:2"), versioned(2)), want: build(image("busybox:2"), versioned(4))},
 		"a repeated readmission":     {object: build(image("busybox:2"), versioned(4)), want: build(image("busybox:2"), versioned(4))},
 		"only the annotations of it": {object: build(image("busybox:3"), currentRelease, annotated(v1alpha1.AttemptAnnotation, "2")), want: build(image("busybox:3"), versioned(3))},
 	} {

@@ -80,7 +80,8 @@ const (
 	// ReadmissionUnversioned: label or annotations are missing or malformed, because
 	// the object predates the webhook or the opt-in of its namespace.
 	ReadmissionUnversioned Readmission = "unversioned"
-	// ReadmissionTemplateMissed: the template changed while the webhook was unavailable.
+	// ReadmissionTemplateMissed: the template changed while the webhook was unavailable, maybe together with the
+	// label and annotations.
 	ReadmissionTemplateMissed Readmission = "template-missed"
 )
 
@@ -123,6 +124,9 @@ func Decide(in Input) Decision {
 	if !in.Known || in.Label != in.Release.Version {
 		return Decision{Readmission: ReadmissionUnversioned}
 	}
+	if in.setBack() {
+		return Decision{Readmission: ReadmissionTemplateMissed}
+	}
 	d := Decision{DeleteOfEarlierWorkloads: ofEarlierWorkloads(in)}
 	if in.Computed != in.Label && (in.RevisionCount > 1 || in.StoppedBeforeReplicaSet || in.revisionAfterSuccess()) {
 		d.Readmission = ReadmissionTemplateMissed
@@ -147,6 +151,16 @@ func Decide(in Input) Decision {
 		d.DeleteOlder = replacedOverLimit(in)
 	}
 	return d
+}
+
+// setBack reports whether the workload has had a newer release than that in its annotations: a saved manifest of an
+// earlier release replaced the object while the webhook was unavailable. Attempts begin again at 1 after MaxAttempt.
+func (in Input) setBack() bool {
+	var newest int64
+	for _, c := range in.Owned {
+		newest = max(newest, c.Spec.Attempt)
+	}
+	return newest > in.Release.Attempt && newest < v1alpha1.MaxAttempt
 }
 
 // revisionAfterSuccess reports whether a revision has the release in its annotations, but was created after the release

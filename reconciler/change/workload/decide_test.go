@@ -189,6 +189,46 @@ func TestDecide(t *testing.T) {
 		"a template that the webhook saw while the rollout was paused is not": {
 			in: input(func(in *Input) { in.StoppedBeforeReplicaSet, in.Named = true, running }),
 		},
+		"a saved manifest of an earlier release came past the webhook: it is readmitted, and the newer release is kept": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned = success, list(success, recorded("newer", "d", 3, v1alpha1.ReleaseRunning))
+			}),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"also if a check of the newer release failed": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned = running, list(running, recorded("newer", "d", 3, v1alpha1.ReleaseSuspend))
+			}),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"also if the newer release has the same version": {
+			in: input(func(in *Input) {
+				in.Named = recorded("now", "d", 4, v1alpha1.ReleaseSuccess)
+				in.Owned = list(in.Named)
+			}),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"also if nothing is left of the earlier release": {
+			in:   input(func(in *Input) { in.Owned = list(recorded("newer", "d", 3, v1alpha1.ReleaseSuccess)) }),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"also a baseline": {
+			in: input(func(in *Input) {
+				in.Release.Attempt, in.Owned = 0, list(recorded("now", "d", 0, v1alpha1.ReleaseSuccess), recorded("newer", "d", 1, v1alpha1.ReleaseSuccess))
+			}),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"a workload of the same name was deleted: its releases are not newer": {
+			in:   input(func(in *Input) { in.OfEarlierWorkloads = list(recorded("newer", "d0", 3, v1alpha1.ReleaseRunning)) }),
+			want: Decision{Create: true, DeleteOfEarlierWorkloads: list(recorded("newer", "d0", 3, v1alpha1.ReleaseRunning))},
+		},
+		"attempts begin again after the highest one, so it is not newer": {
+			in: input(func(in *Input) {
+				in.Named = success
+				in.Owned = list(success, recorded("max", "d", v1alpha1.MaxAttempt, v1alpha1.ReleaseFailed), recorded("before", "d", v1alpha1.MaxAttempt-1, v1alpha1.ReleaseFailed))
+			}),
+			want: Decision{DeleteOlder: list(recorded("max", "d", v1alpha1.MaxAttempt, v1alpha1.ReleaseFailed), recorded("before", "d", v1alpha1.MaxAttempt-1, v1alpha1.ReleaseFailed))},
+		},
 		"two ReplicaSets of one version are no readmission when the version is right": {
 			in: input(func(in *Input) { in.RevisionCount, in.Named = 2, running }),
 		},

@@ -2,7 +2,8 @@
 // any kind.
 //
 // The webhook writes the release (version and attempt) on the workload. Where
-// it is missing, or the webhook missed a template, this reconciler requests a readmission of the
+// it is missing, or the webhook missed a template or an earlier release that
+// replaced the object, this reconciler requests a readmission of the
 // workload. It writes nothing else to the workload. It creates one
 // ChangeWorkload per version and attempt. An earlier attempt of the same version has a
 // ChangeWorkload of the same name; it is deleted first. When a release succeeds, the

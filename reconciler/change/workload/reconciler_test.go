@@ -211,6 +211,12 @@ func TestReconcile(t *testing.T) {
 			}()},
 		WantDeletes: deleteOf("older"),
 	}, {
+		Name: "a newer release is not deleted while the readmission has no effect",
+		Key:  "default/Deployment.apps:sleep",
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.ReleaseSuccess),
+			named(of(t, d1, 2, v1alpha1.ReleaseRunning), "newer")},
+		WantPatches: readmissionOf("sleep"), WantErr: true, // asks to be queued again
+	}, {
 		Name: "the ChangeWorkloads of an earlier Deployment of the name are deleted, also while the release runs",
 		Key:  "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.ReleaseRunning), func() runtime.Object {
@@ -256,14 +262,18 @@ func TestAStaleCacheDeletesNothing(t *testing.T) {
 	// The cache still has attempt 1; the API server, and the leader before
 	// this one, are at attempt 2.
 	d1, d2 := sleep(t, "1"), sleep(t, "2")
-	row := rtesting.TableRow{
-		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
-		Objects: []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.ReleaseRunning)},
-		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
-			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, d2), nil
-		}},
-	}
-	row.Test(t, newTestReconciler)
+	live := []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		return a.GetVerb() == "get" || a.GetVerb() == "patch", workloadinformertest.Unstructured(t, d2), nil
+	}}
+	rtesting.TableTest{{
+		Name: "the ChangeWorkload of attempt 2 is not cached", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
+		Objects:      []runtime.Object{optedIn("default"), d1, of(t, d1, 0, v1alpha1.ReleaseSuccess)},
+		WithReactors: live,
+	}, {
+		Name: "it is: attempt 2 is readmitted, which has no effect", Key: "default/Deployment.apps:sleep",
+		Objects:     []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.ReleaseRunning)},
+		WantPatches: readmissionOf("sleep"), WithReactors: live,
+	}}.Test(t, newTestReconciler)
 }
 
 func TestAStaleCacheDeletesNoReleaseOfTheNewWorkload(t *testing.T) {
