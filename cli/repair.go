@@ -144,7 +144,7 @@ func (c *clients) allowRepair(ctx context.Context, t target) error {
 // and, if the object is suspended, the label of a repair.
 func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, error) {
 	err := unstructured.SetNestedField(patch, o.GetResourceVersion(), "metadata", "resourceVersion")
-	if o.GetLabels()[v1alpha1.SuspendLabel] != "" {
+	if v1alpha1.SuspensionOf(o.GetLabels()) != "" {
 		err = errors.Join(err, unstructured.SetNestedField(patch, "true", "metadata", "labels", v1alpha1.IgnoredSuspendLabel))
 	}
 	if err != nil {

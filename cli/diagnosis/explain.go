@@ -57,7 +57,7 @@ func Explain(f Input) Explanation {
 	case current.Version == "":
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
-	case f.Labels[v1alpha1.SuspendLabel] != "":
+	case v1alpha1.SuspensionOf(f.Labels) != "":
 		f.explainSuspended(&e, c)
 	case f.Missed != "" && c == nil:
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
@@ -82,7 +82,7 @@ func Explain(f Input) Explanation {
 }
 
 func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	since := f.Labels[v1alpha1.SuspendLabel]
+	since := v1alpha1.SuspensionOf(f.Labels)
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
@@ -168,7 +168,7 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 
 func (f Input) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	why := "the rollout is held because it is unjudged"
-	if f.Labels[v1alpha1.SuspendLabel] == "" {
+	if v1alpha1.SuspensionOf(f.Labels) == "" {
 		why += "; a newer template is admitted"
 	}
 	e.Why = append(e.Why, why)

@@ -227,6 +227,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 		ways, others []string
 	}{
 		"a suspension whose repair is left": {input(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
+		"a freeze with an empty value":      {input(with(former), func(f *diagnosis.Input) { f.Labels[v1alpha1.SuspendLabel] = "" }), []string{"repair deployment/web -n shop --image"}, nil},
 		"a suspension whose repair failed":  {input(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
 		"a repair that runs, and another is allowed": {input(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, allowed),
 			[]string{"repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},

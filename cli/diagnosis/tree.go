@@ -24,7 +24,7 @@ const maxPods = 20
 func Tree(f Input, paint Paint) string {
 	currentRelease := f.CurrentRelease()
 	label := f.Namespace + "/" + f.subject()
-	if f.Labels[v1alpha1.SuspendLabel] != "" {
+	if v1alpha1.SuspensionOf(f.Labels) != "" {
 		label += "  " + paint("suspended", StateHeld)
 	}
 	tree := treeprint.NewWithRoot(label)

@@ -134,7 +134,7 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 // suspension of a workload that has not failed ends with the repair or rollback of a person, and outlives an
 // automatic rollback.
 func freezeOf(c admission.Change) string {
-	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	suspended := v1alpha1.SuspensionOf(c.Old.Labels)
 	freeze, recorded := v1alpha1.FreezeOf(c.Old.Labels, c.Old.Annotations)
 	if recorded && freeze != suspended {
 		return freeze

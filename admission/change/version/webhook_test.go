@@ -103,6 +103,8 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	ended := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Ended: true})
 	healed := rolledBackBecause(v1alpha1.RollbackSelfHealing, 3)
 	keepsFreeze := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: v1alpha1.ControllerUser, Suspend: since, Attempt: 3, Freeze: since})
+	frozenEmpty := label(v1alpha1.SuspendLabel, "")
+	keepsEmpty := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: v1alpha1.ControllerUser, Attempt: 3, Freeze: "true"})
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -482,6 +484,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(versioned(2), suspended), new: build(versioned(2), suspended, healed, image("busybox:0")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:0"), versioned(3), healed, suspended, keepsFreeze), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
+		"self-healing of a workload that is frozen with an empty value": {
+			old: build(versioned(2), frozenEmpty), new: build(versioned(2), frozenEmpty, healed, image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(3), healed, frozenEmpty, keepsEmpty), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
 		"self-healing of a workload that failed its check": {
 			old: build(versioned(2), held), new: build(versioned(2), held, healed, image("busybox:0")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:0"), versioned(3), healed, suspended, rollback(v1alpha1.ControllerUser, 3)), decision: v1alpha1.ReasonRollbackAdmitted,
@@ -494,6 +500,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"repair of a frozen workload after self-healing": {
 			old: build(versioned(3), healed, suspended, keepsFreeze), new: build(versioned(3), healed, suspended, keepsFreeze, asksRepair, image("busybox:3")),
 			want: build(image("busybox:3"), versioned(4), healed, suspended, repair(4)), decision: v1alpha1.ReasonRepairAdmitted,
+		},
+		"the same, frozen with an empty value": {
+			old: build(versioned(3), healed, frozenEmpty, keepsEmpty), new: build(versioned(3), healed, frozenEmpty, keepsEmpty, asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(4), healed, frozenEmpty, builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Attempt: 4})), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

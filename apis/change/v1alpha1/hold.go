@@ -11,7 +11,7 @@ type Hold struct {
 	// no rollout to stop. Then the end of the hold does not change it either.
 	Former any `json:"former,omitempty"`
 	// Freeze is the previous value of SuspendLabel, which a user set and which is
-	// restored after the hold; empty if there was none.
+	// restored after the hold ("true" if it was empty); empty if there was none.
 	Freeze string `json:"freeze,omitempty"`
 	// Unjudged: the rollout is held because pods or the order are unjudged. The hold
 	// does not suspend the workload, so a newer template is admitted and ends it.

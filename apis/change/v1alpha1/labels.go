@@ -66,6 +66,16 @@ const (
 // id of its trace, and its root span. The reconcilers that create the objects write it, if the release is traced.
 const TraceparentAnnotation = "altershield.defense.antgroup.com/traceparent"
 
+// SuspensionOf returns the value of SuspendLabel, "true" if a user has set it without a value, and the empty string if
+// the workload is not suspended.
+func SuspensionOf(labels map[string]string) string {
+	value, suspended := labels[SuspendLabel]
+	if suspended && value == "" {
+		return "true"
+	}
+	return value
+}
+
 // annotationOf decodes the JSON of an annotation; nil if it is absent or malformed.
 func annotationOf[T any](annotations map[string]string, key string) *T {
 	var v T

@@ -58,7 +58,7 @@ type Workload struct {
 	Replicas int32
 	// Complete: the rollout of the current version is complete and every desired pod is available.
 	Complete bool
-	// Suspend is the value of SuspendLabel; empty when not suspended.
+	// Suspend is SuspensionOf the labels; empty when not suspended.
 	Suspend string
 	// Hold is what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold

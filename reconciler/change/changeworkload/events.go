@@ -155,7 +155,7 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 			"the traffic is not held any more for the check of version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionResume && v1alpha1.HoldOf(w.Annotations).IsWithoutSuspension():
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed, "the rollout of version %s is not held any more", c.Spec.Reversion)
-	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
+	case action == ActionResume && v1alpha1.SuspensionOf(w.Labels) != "":
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
 			"the suspension ended with version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	}

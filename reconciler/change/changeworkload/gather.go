@@ -59,7 +59,7 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		Attempt:          attempt,
 		Replicas:         replicas,
 		Complete:         complete,
-		Suspend:          w.Labels[v1alpha1.SuspendLabel],
+		Suspend:          v1alpha1.SuspensionOf(w.Labels),
 		Hold:             hold,
 		HoldState:        holdStateOf(w, hold, complete),
 		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),

@@ -58,7 +58,7 @@ func suspendValue(w *workload.Workload, now time.Time) string {
 // newHold returns the values that a hold of an attempt replaces.
 func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{
-		Attempt: attempt, Former: w.PauseValue, Freeze: w.Labels[v1alpha1.SuspendLabel],
+		Attempt: attempt, Former: w.PauseValue, Freeze: v1alpha1.SuspensionOf(w.Labels),
 		Traffic: v1alpha1.HeldTrafficOf(w.Labels, w.Annotations),
 	}
 	older := v1alpha1.HoldOf(w.Annotations)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,12 +177,14 @@ func TestAHoldOfEveryKindIsUndone(t *testing.T) {
 }
 
 func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
+	const emptyValue = "the empty value"
 	repaired := `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
 	for name, tc := range map[string]struct {
 		suspend, hold, bypass, recorded, after string
 	}{
-		"it was not suspended": {"", "", "", "", ""},
-		"it was suspended":     {"holidays", "", "", "holidays", "holidays"},
+		"it was not suspended":                              {"", "", "", "", ""},
+		"it was suspended":                                  {"holidays", "", "", "holidays", "holidays"},
+		"it was suspended with an empty value":              {emptyValue, "", "", "true", "true"},
 		"it was suspended, and an earlier attempt was held": {"1700000000", `{"attempt":1,"freeze":"holidays"}`, "", "holidays", "holidays"},
 		"it was suspended, and a repair failed, too":        {"1700000000", "", repaired, "holidays", "holidays"},
 		"the suspension was of an earlier hold":             {"1700000000", `{"attempt":1}`, "", "", ""},
@@ -196,7 +199,7 @@ func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
 				}
 			}
 			if tc.suspend != "" {
-				d.Labels[v1alpha1.SuspendLabel] = tc.suspend
+				d.Labels[v1alpha1.SuspendLabel] = strings.TrimPrefix(tc.suspend, emptyValue)
 			}
 			patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1800000000, 0))
 			held, err := applied(t, d, patch, err)
