@@ -126,6 +126,9 @@ const (
 // after its creation, and differ from the workload's template.
 const ReasonImagesChanged = "ImagesChanged"
 
+// ReasonTemplateMissing is the reason of an Event: a workload has no pod template, so its releases are not judged.
+const ReasonTemplateMissing = "TemplateMissing"
+
 // Reasons of rollbacks.
 const (
 	// ReasonSelfHealed: pods of a release did not run, none became Ready, and Breakwater

@@ -9,6 +9,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -21,6 +22,8 @@ type Input struct {
 	Deleting bool
 	// OfKnativeService: the workload is the Deployment of a Knative Service, which is judged instead.
 	OfKnativeService bool
+	// NoTemplate: the template of the workload has no container, so the workload has none, or a reference to it.
+	NoTemplate bool
 	// Kind is the workload's.
 	Kind workload.Kind
 	// UID is the workload's.
@@ -91,6 +94,8 @@ const (
 // reconciliation, then the deletions, and then Create.
 type Decision struct {
 	Readmission Readmission
+	// ReportNoTemplate: an Event is recorded that the releases of the workload are not judged.
+	ReportNoTemplate bool
 	// Conflict: a workload of another kind owns a ChangeWorkload of this name.
 	// It is never deleted, and none is created.
 	Conflict bool
@@ -109,7 +114,7 @@ type Decision struct {
 	// its order is not closed: the release would not be judged meanwhile.
 	RemoveFinalizer *v1alpha1.ChangeWorkload
 	// RetryAfter is the time until the older ChangeWorkloads that are not settled are
-	// deleted anyway, or RemoveFinalizer is due; 0 if there are none. When one of them is settled
+	// deleted anyway, RemoveFinalizer is due, or the Event is repeated; 0 if there are none. When one of them is settled
 	// earlier, its update causes a reconcile.
 	RetryAfter time.Duration
 }
@@ -120,6 +125,9 @@ type Decision struct {
 func Decide(in Input) Decision {
 	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return Decision{}
+	}
+	if in.NoTemplate {
+		return Decision{ReportNoTemplate: true, RetryAfter: eventrecorder.RepeatAfter}
 	}
 	if !in.Known || in.Label != in.Release.Version {
 		return Decision{Readmission: ReadmissionUnversioned}

@@ -12,6 +12,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -73,6 +74,17 @@ func TestDecide(t *testing.T) {
 		},
 		"a Deployment that is being deleted is left alone": {
 			in: input(func(in *Input) { in.Deleting, in.Known = true, false }),
+		},
+		"a workload without a template is not judged, and an Event says so": {
+			in:   input(func(in *Input) { in.NoTemplate, in.Named, in.Owned = true, success, list(success, old) }),
+			want: Decision{ReportNoTemplate: true, RetryAfter: eventrecorder.RepeatAfter},
+		},
+		"nor readmitted": {
+			in:   input(func(in *Input) { in.NoTemplate, in.Known, in.Label = true, false, "" }),
+			want: Decision{ReportNoTemplate: true, RetryAfter: eventrecorder.RepeatAfter},
+		},
+		"no Event is recorded outside opted-in namespaces": {
+			in: input(func(in *Input) { in.NoTemplate, in.OptedIn = true, false }),
 		},
 		"without annotations it is readmitted, and nothing is created on a guess": {
 			in:   input(func(in *Input) { in.Known, in.Release = false, v1alpha1.Release{} }),

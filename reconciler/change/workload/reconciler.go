@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -68,6 +69,7 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	cluster  *cluster
+	recorder record.EventRecorder
 	// readmissions schedules the repetition of readmissions that had no effect.
 	readmissions *resend.Schedule
 	// readmitted counts readmissions by kind, reason and effect.
@@ -121,6 +123,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		Kind:     w.Kind,
 
 		OfKnativeService: w.OfKnativeService(),
+		NoTemplate:       len(w.Template.Spec.Containers) == 0,
 
 		StoppedBeforeReplicaSet: w.StoppedBeforeReplicaSet(),
 
@@ -133,7 +136,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		return in, nil
 	}
 	in.DecidingSince = r.decidingSince.In(w.Namespace, now)
-	if in.Deleting || in.OfKnativeService {
+	if in.Deleting || in.OfKnativeService || in.NoTemplate {
 		return in, nil
 	}
 	in.Release, in.Known = v1alpha1.ReleaseOf(w.Annotations)
@@ -165,6 +168,11 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 
 // apply executes the decision, except the readmission.
 func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, decision Decision) error {
+	if decision.ReportNoTemplate {
+		r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonTemplateMissing,
+			"releases of this %s are not judged: spec.template has no containers; write the pod template there instead of a reference to it (spec.workloadRef)", w.Kind.Kind)
+		return nil
+	}
 	if decision.Conflict {
 		logging.FromContext(ctx).Errorw("a workload of another kind owns a ChangeWorkload of this name; this release is not judged",
 			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)

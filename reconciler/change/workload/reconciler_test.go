@@ -50,7 +50,8 @@ func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 	t.Helper()
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sleep", UID: "d", Labels: map[string]string{"app": "sleep"}},
-		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "sleep"}}}}},
 	}
 	if attempt != "" {
 		v := builder.Version(d)
@@ -115,6 +116,7 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 		}
 	}
 	workloads := workloadinformertest.Run(ctx, t)
+	events := record.NewFakeRecorder(10)
 	for _, reactor := range row.WithReactors {
 		dynamic.PrependReactor("*", "*", reactor)
 		client.PrependReactor("*", "*", reactor)
@@ -125,6 +127,7 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 		changeWorkloads: fakechangeworkload.Get(ctx).Lister(),
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
+		recorder:        events,
 		readmissions:    resend.New(clocktesting.NewFakePassiveClock(now)),
 		readmitted:      metrics.NewCounter(noop.Meter{}, "breakwater_workload_readmissions_total"),
 		clock:           clocktesting.NewFakePassiveClock(now),
@@ -132,7 +135,7 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
-	return r, rtesting.ActionRecorderList{dynamic, client}, rtesting.EventList{Recorder: record.NewFakeRecorder(10)}
+	return r, rtesting.ActionRecorderList{dynamic, client}, rtesting.EventList{Recorder: events}
 }
 
 func readmissionOf(name string) []clientgotesting.PatchActionImpl {
@@ -160,6 +163,8 @@ func TestReconcile(t *testing.T) {
 	d1 := sleep(t, "1")
 	current := of(t, d1, 1, v1alpha1.ReleaseSuccess)
 	newer := sleep(t, "2")
+	withoutTemplate := sleep(t, "1")
+	withoutTemplate.Spec.Template = corev1.PodTemplateSpec{}
 	table := rtesting.TableTest{{
 		Name: "a key without a Deployment is nothing to do",
 		Key:  "default/Deployment.apps:gone",
@@ -167,6 +172,12 @@ func TestReconcile(t *testing.T) {
 		Name:    "a Deployment outside opted-in namespaces is not changed",
 		Key:     "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, "")},
+	}, {
+		Name:       "a workload without a template gets no ChangeWorkload, and an Event",
+		Key:        "default/Deployment.apps:sleep", // of an Argo Rollout with spec.workloadRef
+		Objects:    []runtime.Object{optedIn("default"), withoutTemplate},
+		WantEvents: []string{"Warning TemplateMissing releases of this Deployment are not judged: spec.template has no containers; write the pod template there instead of a reference to it (spec.workloadRef)"},
+		WantErr:    true, // asks to be queued again
 	}, {
 		Name:        "a Deployment without a version is readmitted; the rest waits for the webhook's work",
 		Key:         "default/Deployment.apps:sleep",
