@@ -160,12 +160,7 @@ func lastProgressTime(in Input) time.Time {
 // unclaimed returns the finished pods that are in no ChangePod, by the time at
 // which they became Ready.
 func unclaimed(in Input) []Pod {
-	claimed := map[types.UID]bool{}
-	for _, c := range in.ChangePods {
-		for i := range c.Spec.PodInfos {
-			claimed[c.Spec.PodInfos[i].UID] = true
-		}
-	}
+	claimed := claimedPods(in)
 	var out []Pod
 	for _, p := range in.Pods {
 		if p.Finished && !claimed[p.UID] {
@@ -179,6 +174,17 @@ func unclaimed(in Input) []Pod {
 		return strings.Compare(a.Pod, b.Pod)
 	})
 	return out
+}
+
+// claimedPods are the UIDs of the pods in ChangePods.
+func claimedPods(in Input) map[types.UID]bool {
+	claimed := map[types.UID]bool{}
+	for _, c := range in.ChangePods {
+		for i := range c.Spec.PodInfos {
+			claimed[c.Spec.PodInfos[i].UID] = true
+		}
+	}
+	return claimed
 }
 
 func summaries(pods []Pod) []v1alpha1.PodSummary {
@@ -214,12 +220,7 @@ type position struct {
 // that no earlier total contains.
 func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 	first := nextIndex(in.ChangePods)
-	claims := map[types.UID]bool{}
-	for _, c := range in.ChangePods {
-		for i := range c.Spec.PodInfos {
-			claims[c.Spec.PodInfos[i].UID] = true
-		}
-	}
+	claims := claimedPods(in)
 	for _, g := range groups {
 		for i := range g {
 			claims[g[i].UID] = true
