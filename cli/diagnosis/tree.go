@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func Tree(f Input, paint Paint) string {
 		return tree.String()
 	}
 	releases := slices.Clone(f.Releases)
-	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int { return int(b.Spec.Attempt - a.Spec.Attempt) })
+	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int { return cmp.Compare(b.Spec.Attempt, a.Spec.Attempt) })
 	if len(releases) == 0 {
 		tree.AddNode("no release")
 	}

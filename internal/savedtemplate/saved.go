@@ -12,6 +12,7 @@
 package savedtemplate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -129,7 +130,7 @@ func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
 			all = append(all, k)
 		}
 	}
-	slices.SortFunc(all, func(a, b Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	slices.SortFunc(all, func(a, b Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
 	return all
 }
 

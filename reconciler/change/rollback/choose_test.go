@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ func savedTemplates(attempts map[string]int64) []savedtemplate.Saved {
 	for version, attempt := range attempts {
 		saved = append(saved, savedtemplate.Saved{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"saved ` + version + `"`)})
 	}
-	slices.SortFunc(saved, func(a, b savedtemplate.Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	slices.SortFunc(saved, func(a, b savedtemplate.Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
 	return saved
 }
 
