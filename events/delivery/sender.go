@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
@@ -86,14 +87,15 @@ func (o Options) withDefaults() Options {
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be
 // queued before Run.
 //
-// There are four queues, each with its own workers: wake-ups and changeworkload.progressed;
-// pod.finished; the other changes of releases; all other events, such as verdicts. A slow server
-// or a function that does not start occupies only the workers of its queue, so a fail does not wait.
+// There are six queues, each with its own workers: wake-ups of function submit, and
+// changeworkload.progressed; wake-ups of function judge; those of external judges; pod.finished; the
+// other changes of releases; all other events, such as verdicts. A slow server, a slow judge or a
+// function that does not start occupies only the workers of its queue, so a fail does not wait.
 type Sender struct {
 	options Options
 	target  *Target
 
-	wakeUps, podFinished, releases, others *queue
+	wakeUps, metricsWakeUps, externalWakeUps, podFinished, releases, others *queue
 
 	metrics *instruments
 }
@@ -103,13 +105,23 @@ func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
 	s := &Sender{
 		options: o, target: target,
-		others: newQueue(o.queueLength), wakeUps: newQueue(o.queueLength), releases: newQueue(o.queueLength),
+		wakeUps: newQueue(o.queueLength), metricsWakeUps: newQueue(o.queueLength), externalWakeUps: newQueue(o.queueLength),
+		releases: newQueue(o.queueLength), others: newQueue(o.queueLength),
 		podFinished: newQueue(podFinishedQueueFactor * o.queueLength),
 	}
 	s.metrics = newInstruments(o.meterProvider, func() int {
-		return s.others.length() + s.wakeUps.length() + s.releases.length() + s.podFinished.length()
+		n := s.podFinished.length()
+		for _, q := range s.unlimited() {
+			n += q.length()
+		}
+		return n
 	}, target)
 	return s
+}
+
+// unlimited returns the queues without a limit of their rate.
+func (s *Sender) unlimited() []*queue {
+	return []*queue{s.wakeUps, s.metricsWakeUps, s.externalWakeUps, s.releases, s.others}
 }
 
 // podFinishedQueueFactor times queueLength is the length of the queue of
@@ -119,12 +131,21 @@ const podFinishedQueueFactor = 5
 // podFinishedWorkers is the number of workers for pod.finished events.
 const podFinishedWorkers = 2
 
-// queueFor returns the queue for events of the type.
-func (s *Sender) queueFor(eventType string) *queue {
-	switch eventType {
+// queueFor returns the queue of an event. External judges share one: users choose their number.
+func (s *Sender) queueFor(e cloudevents.Event) *queue {
+	switch e.Type() {
 	case events.TypePodFinished:
 		return s.podFinished
-	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
+	case events.TypeChangePodReady:
+		switch e.Extensions()[events.JudgeExtension] {
+		case v1alpha1.JudgeServer:
+			return s.wakeUps
+		case v1alpha1.JudgeMetrics:
+			return s.metricsWakeUps
+		default:
+			return s.externalWakeUps
+		}
+	case events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
 		return s.wakeUps // progress is sent again in the next interval
 	case events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadSucceeded, events.TypeChangeWorkloadSuspended,
 		events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack, events.TypeChangeWorkloadBypassed:
@@ -144,7 +165,7 @@ func (s *Sender) Send(ctx context.Context, e cloudevents.Event) { s.SendAndConfi
 // SendAndConfirm is Send. It calls accepted, unless that is nil, when the Broker has
 // accepted the event.
 func (s *Sender) SendAndConfirm(ctx context.Context, e cloudevents.Event, accepted func()) {
-	q := s.queueFor(e.Type())
+	q := s.queueFor(e)
 	result, dropped := q.add(queued{event: e, span: trace.SpanContextFromContext(ctx), accepted: accepted})
 	switch {
 	case result == addCoalesced:
@@ -184,7 +205,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		s.target.run(ctx)
 		return nil
 	})
-	for _, q := range []*queue{s.others, s.wakeUps, s.releases} {
+	for _, q := range s.unlimited() {
 		for range s.options.workers {
 			running.Go(func() error {
 				s.runWorker(ctx, sending, q, nil)
@@ -200,7 +221,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	for _, q := range []*queue{s.others, s.wakeUps, s.releases, s.podFinished} {
+	for _, q := range append(s.unlimited(), s.podFinished) {
 		q.close()
 	}
 	timer := s.options.Clock.AfterFunc(s.options.drainTime, stop)

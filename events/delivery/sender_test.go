@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -96,6 +97,33 @@ func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
 		t.Errorf("while a wake-up is being sent, the event of %s is sent, want the fact of sleep", got)
 	}
 	b.unblock()
+}
+
+// Prometheus, or a judge of a user, may not answer for as long as a request takes.
+func TestCallsToTheServerDoNotQueueBehindOtherJudges(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{workers: 1, queueLength: 2}, to(b.URL))
+	s.run(t)
+	b.block()
+	t.Cleanup(b.unblock)
+	for batch, judge := range map[string]string{"metrics": v1alpha1.JudgeMetrics, "external": "canary", "server": ""} {
+		for i := range 3 {
+			name := batch + "-" + strconv.Itoa(i)
+			s.Send(t.Context(), mustNew(t, events.ChangePodReady{
+				Namespace: "default", Name: name, UID: types.UID(name), ChangeWorkload: "sleep--x--v", Version: "v",
+				Attempt: 3, Stage: v1alpha1.StagePost, Judge: judge,
+			}))
+			if i > 0 {
+				continue // the worker of the queue waits for its answer
+			}
+			if got := b.awaitRequest(t); got != name {
+				t.Fatalf("the wake-up of %s is sent, want that of %s", got, name)
+			}
+		}
+	}
+	if n := s.value(t, "breakwater_events_dropped_total"); n != 0 {
+		t.Errorf("%d were dropped", n)
+	}
 }
 
 // The in-memory Broker answers when the functions have answered.
