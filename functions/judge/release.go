@@ -180,8 +180,9 @@ func (f *function) firstOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 
 // findPods finds the pods of a release and those of the other versions of its workload. The
 // pods of a ReplicaSet have its name as prefix, also if there are none now: the Revisions of a
-// Knative Service scale to zero. Pods that the workload owns itself are found by their names; those
-// of a StatefulSet have the same names in each version.
+// Knative Service scale to zero. If the prefix is ambiguous, the claimed pods and those that exist are
+// found. Pods that the workload owns itself are found by their names; those of a StatefulSet
+// have the same names in each version.
 func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, out *release, owned func([]corev1.Pod) (patterns, error)) error {
 	// Resource version 0: the cache of the API server suffices.
 	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -199,17 +200,40 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	failed := failedVersions(batch)
 	own := slices.DeleteFunc(sets.Items, func(set appsv1.ReplicaSet) bool { return !isControlledBy(&set, owners...) })
 	out.noReferenceBefore = len(own) > 0 || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
-	if out.patterns = podsOfReplicaSets(own, parent.Release(), failed, releaseOf); len(out.newPods) > 0 {
+	find := func(podsOf func(*appsv1.ReplicaSet) []string) patterns {
+		return podsOfReplicaSets(own, parent.Release(), failed, releaseOf, podsOf)
+	}
+	out.patterns = find(func(set *appsv1.ReplicaSet) []string { return []string{podPattern(set.Name)} })
+	if ambiguous := out.ambiguous(parent.Spec.WorkloadRef.Name); len(ambiguous) > 0 {
+		pods, err := f.pods(ctx, parent.Namespace, "")
+		if err != nil {
+			return err
+		}
+		newAreAmbiguous := slices.ContainsFunc(out.newPods, func(p string) bool { return ambiguous[p] })
+		out.patterns = find(byName(ambiguous, pods))
+		if newAreAmbiguous {
+			out.newPods = append(out.newPods, claimedPods(batch.Spec.PodInfos)...)
+		}
+	}
+	out.newPods, out.oldPods = sortAndLimit(firstPatterns(out.newPods)), sortAndLimit(firstPatterns(out.oldPods))
+	if len(out.newPods) > 0 {
 		return nil
 	}
-	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
-		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
-	})
+	pods, err := f.pods(ctx, parent.Namespace, appsv1.ControllerRevisionHashLabelKey)
 	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
+		return err
 	}
-	out.patterns, err = owned(pods.Items)
+	out.patterns, err = owned(pods)
 	return err
+}
+
+// pods returns the pods of a namespace that a selector of labels selects.
+func (f *function) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	pods, err := f.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return pods.Items, nil
 }
 
 // failedVersions returns the versions that had failed when the batch was created.
@@ -305,10 +329,11 @@ func releaseOfRevision(set *appsv1.ReplicaSet, _ []*appsv1.ReplicaSet) (v1alpha1
 	return v1alpha1.ReleaseOf(set.Annotations)
 }
 
-// podsOfReplicaSets returns the patterns of the pods of a workload's ReplicaSets; failed are the versions that
-// failed. Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
+// podsOfReplicaSets returns the patterns of the pods of a workload's ReplicaSets, of the newest first: Serving keeps many
+// Revisions without pods. failed are the versions that failed, and podsOf returns the patterns of a ReplicaSet's pods.
 func podsOfReplicaSets(sets []appsv1.ReplicaSet, of v1alpha1.Release, failed []string,
-	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool)) (out patterns) {
+	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool),
+	podsOf func(set *appsv1.ReplicaSet) []string) (out patterns) {
 	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -318,32 +343,25 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, of v1alpha1.Release, failed []s
 		ofOwner[owner] = append(ofOwner[owner], &sets[i])
 	}
 	for i := range sets {
-		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
+		found := podsOf(&sets[i])
 		switch r, known := releaseOf(&sets[i], ofOwner[metav1.GetControllerOfNoCopy(&sets[i]).UID]); {
 		case known && r == of:
-			out.newPods = append(out.newPods, pattern)
+			out.newPods = append(out.newPods, found...)
 		case known && slices.Contains(failed, r.Version):
-			out.failedPods = append(out.failedPods, pattern)
+			out.failedPods = append(out.failedPods, found...)
 		default:
-			out.oldPods = append(out.oldPods, pattern)
+			out.oldPods = append(out.oldPods, found...)
 		}
 	}
-	// Names that were cut do not show the version.
-	if slices.ContainsFunc(out.newPods, func(p string) bool { return slices.Contains(out.oldPods, p) || slices.Contains(out.failedPods, p) }) {
-		return patterns{}
-	}
-	out.oldPods = slices.DeleteFunc(out.oldPods, func(p string) bool { return slices.Contains(out.failedPods, p) })
-	out.newPods, out.oldPods = sortAndLimit(firstPatterns(out.newPods)), sortAndLimit(firstPatterns(out.oldPods))
 	return out
 }
 
-// maxGeneratedPrefix is the length to which the API server cuts the prefix of a generated name.
-const maxGeneratedPrefix = 58
-
-// podPrefix returns the prefix of the names of the pods of a ReplicaSet.
-func podPrefix(set string) string {
-	prefix := set + "-"
-	return prefix[:min(len(prefix), maxGeneratedPrefix)]
+// claimedPods returns the names of the claimed pods of a batch; a pod may be deleted.
+func claimedPods(claimed []v1alpha1.PodSummary) (names []string) {
+	for _, c := range claimed {
+		names = append(names, regexp.QuoteMeta(c.Pod))
+	}
+	return names
 }
 
 // podsOfWorkload returns the patterns of the pods that a workload owns itself. Pods with the
@@ -362,9 +380,7 @@ func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSu
 		}
 		return newHashes[p.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
-	for _, c := range claimed {
-		out.newPods = append(out.newPods, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
-	}
+	out.newPods = claimedPods(claimed)
 	for i := range pods {
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
@@ -387,11 +403,11 @@ func isClaimed(p *corev1.Pod, claimed []v1alpha1.PodSummary) bool {
 	return slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == p.UID })
 }
 
-// sortAndLimit sorts patterns and returns the first maxPodNames, so that the same pods give the
-// same query.
+// sortAndLimit sorts patterns and returns the first maxPodNames, each once, so that the same pods give
+// the same query.
 func sortAndLimit(patterns []string) []string {
 	slices.Sort(patterns)
-	return firstPatterns(patterns)
+	return firstPatterns(slices.Compact(patterns))
 }
 
 func firstPatterns(patterns []string) []string { return patterns[:min(len(patterns), maxPodNames)] }
