@@ -230,6 +230,8 @@ func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
 		"cut off":              {answer(http.StatusOK, empty[:40]), v1alpha1.ReasonMetricsUnavailable},
 		"a scalar":             {answer(http.StatusOK, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), v1alpha1.ReasonMetricsUnavailable},
 		"an incomplete answer": {answer(http.StatusOK, strings.Replace(empty, `{"status"`, `{"warnings":["store 2 is unreachable"],"status"`, 1)), v1alpha1.ReasonMetricsUnavailable},
+		"a partial answer":     {answer(http.StatusOK, strings.Replace(empty, `"data"`, `"isPartial":true,"data"`, 1)), v1alpha1.ReasonMetricsUnavailable},
+		"no partial answer":    {answer(http.StatusOK, strings.Replace(empty, `"data"`, `"isPartial":false,"data"`, 1)), v1alpha1.ReasonNoSeries},
 		"slow":                 {slow, v1alpha1.ReasonMetricsUnavailable},
 		"empty":                {answer(http.StatusOK, empty), v1alpha1.ReasonNoSeries},
 		"down":                 {nil, v1alpha1.ReasonMetricsUnavailable},

@@ -4,8 +4,10 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +45,7 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 	if err != nil {
 		return nil, fmt.Errorf("prometheus address %q: %w", address, err)
 	}
-	return &Client{api: v1.NewAPI(c), timeout: timeout, budget: newBudget(MaxBytes, sharedBytes)}, nil
+	return &Client{api: v1.NewAPI(complete{c}), timeout: timeout, budget: newBudget(MaxBytes, sharedBytes)}, nil
 }
 
 // limited limits the size of answers, and denies redirects: the next transport may add a token, and
@@ -64,6 +66,21 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, ctx: r.Context(), share: s}
 	}
 	return resp, nil
+}
+
+// complete denies answers that VictoriaMetrics marks as partial: a storage node was unreachable.
+type complete struct{ api.Client }
+
+// partial is the mark. JSON escapes the quotes in the value of a label.
+var partial = regexp.MustCompile(`"isPartial"\s*:\s*true`)
+
+// Do implements api.Client.
+func (c complete) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
+	resp, body, err := c.Client.Do(ctx, r)
+	if err == nil && partial.Match(body) {
+		err = errors.New("the answer is incomplete: isPartial is true")
+	}
+	return resp, body, err
 }
 
 // Range reads the samples of an expression after from, until to: the raw samples of a
