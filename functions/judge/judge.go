@@ -21,6 +21,7 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -251,15 +252,21 @@ func checkDeleted(previous *judgev1alpha1.Record, asked v1alpha1.Judge, start, n
 // probation ended.
 const ReasonNoMetricCheck = "NoMetricCheck"
 
-// store stores the record, unless the stored one is final or newer. It returns the stored
-// object.
+// store stores the record, unless the stored one is final, newer or the same but for the number of looks. It returns
+// the stored object.
 func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
 	bounded := storable(record)
 	return f.patch(ctx, before, func(s *v1alpha1.ChangePodStatus) {
-		if old := s.MetricRecord; old == nil || !old.Final && !old.LookTime.After(record.LookTime.Time) {
+		if old := s.MetricRecord; old == nil || !old.Final && !old.LookTime.After(record.LookTime.Time) && !isRepetition(*old, bounded) {
 			s.MetricRecord = &bounded
 		}
 	})
+}
+
+// isRepetition reports whether a look found the same as the one before, such as the same error after the analysis.
+func isRepetition(before, after judgev1alpha1.Record) bool {
+	after.Looks = before.Looks
+	return equality.Semantic.DeepEqual(before, after)
 }
 
 // patch changes the status of a batch by compare-and-swap, and returns the stored object. It

@@ -366,6 +366,27 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 	}
 }
 
+// A wrong query is rejected for as long as the batch is held.
+func TestAfterTheAnalysisALookWithoutMetricsIsStoredOnce(t *testing.T) {
+	f := newFixture(t, func(context.Context) (judge.Source, error) {
+		return judge.Source{}, &judge.ConfigError{Err: errors.New("down")}
+	}, newBatch(1))
+	stored := 0
+	f.Change.PrependReactor("patch", "changepods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		stored++
+		return false, nil, nil
+	})
+	for i, want := range []int{1, 2, 3, 3, 3} { // the third look is the first one after the analysis
+		f.clock.SetTime(ft.Now().Add(time.Duration(i) * duration / 2))
+		if err := f.wake(t, 1); err != nil {
+			t.Fatal(err)
+		}
+		if stored != want {
+			t.Errorf("look %d: %d records were stored, want %d", i+1, stored, want)
+		}
+	}
+}
+
 // partlySlow answers only queries of http-errors.
 type partlySlow struct{ *traffic }
 
