@@ -148,7 +148,7 @@ func (p *taking) Range(ctx context.Context, _ string, _, _ time.Time, _ time.Dur
 	}
 }
 
-// The queries of a look take 80 s one after another. It has 30 s, and wake-ups are 20 s apart. The answers of the first
+// The queries of a look take 80 s one after another. It has 25 s, and wake-ups are 20 s apart. The answers of the first
 // look are needed by the last one, a minute later.
 func TestARepeatedLookEndsAlthoughPrometheusIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestARepeatedLookEndsAlthoughPrometheusIsSlow(t *testing.T) {
 		prometheus := &taking{each: 4 * time.Second}
 		shared := judge.NewSharedReader(prometheus, queries, realclock.RealClock{})
 		look := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 			defer cancel()
 			for i := range queries {
 				if err := ask(ctx, shared, "metric_"+strconv.Itoa(i)); err != nil {

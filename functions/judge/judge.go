@@ -193,11 +193,12 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 	return record, nil
 }
 
-// storeTime is kept free at the end of the time limit of an event, for storing the record and
+// storeTime is kept free at the end of the time limit of an event (40 s), for storing the record and
 // sending the verdict. Queries end before it, so a fail that some metrics show is stored, although the
 // queries of other metrics do not end. A verdict that is not sent in this time is sent by the
-// next wake-up.
-const storeTime = 10 * time.Second
+// next wake-up. With the in-memory Broker the controller waits for the answer of the function, for 30 s
+// (delivery.DefaultSendTimeout), cold start included.
+const storeTime = 15 * time.Second
 
 // readContext returns the context of the queries of a look. The context ends storeTime before the
 // deadline for handling the event.
