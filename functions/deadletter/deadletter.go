@@ -141,7 +141,7 @@ func read(e event.Event) (v undeliveredVerdict, isVerdict bool, err error) {
 }
 
 // storeVerdict stores a verdict in the inbox of its release, if the release
-// exists.
+// exists. A pass for which there is no room is retrieved from the server again.
 func (f *function) storeVerdict(ctx context.Context, v undeliveredVerdict) (string, error) {
 	release, err := f.change.AppV1alpha1().ChangeWorkloads(v.namespace).Get(ctx, v.release, metav1.GetOptions{})
 	if err == nil && release.Spec.OrderID != v.orderID {
@@ -153,6 +153,8 @@ func (f *function) storeVerdict(ctx context.Context, v undeliveredVerdict) (stri
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrReleaseReplaced):
 		return "outdated", nil
+	case errors.Is(err, functions.ErrNoRoomForPass):
+		return "no-room", nil
 	case err != nil:
 		logging.FromContext(ctx).Errorw("Could not store a verdict; the Broker retries", "node", v.entry.NodeID, "stage", v.entry.Stage, "error", err)
 		return "", fmt.Errorf("store verdict of node %s: %w", v.entry.NodeID, err)

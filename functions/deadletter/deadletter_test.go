@@ -137,6 +137,20 @@ func TestAVerdictThatCannotBeStoredIsRetried(t *testing.T) {
 	})
 }
 
+// A pass can be retrieved from the server again.
+func TestAPassForWhichTheInboxHasNoRoomIsNotRetried(t *testing.T) {
+	c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+		for i := range functions.MaxInbox {
+			w.Status.Inbox = append(w.Status.Inbox, v1alpha1.InboxVerdict{ID: fmt.Sprint(i)})
+		}
+	}))
+	pass := fail()
+	pass.Verdict = "pass"
+	if err := newFunction(t, c)(t.Context(), undelivered(t, pass)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAVerdictForADeletedOrReplacedReleaseIsDropped(t *testing.T) {
 	for name, c := range map[string]*ft.Cluster{
 		"deleted":  ft.New(t),
