@@ -90,7 +90,7 @@ func TestAnAnswerThatIsTooLargeSaysWhatToDo(t *testing.T) {
 		if strings.HasPrefix(r.Form.Get("query"), "large") {
 			size = MaxBytes
 		}
-		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}`)
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[]}`)
 		_, _ = io.Copy(w, io.LimitReader(spaces{}, int64(size)))
 		_, _ = io.WriteString(w, "}")
 	}))

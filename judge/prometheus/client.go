@@ -109,22 +109,10 @@ func (c *Client) query(ctx context.Context, query string, at time.Time) ([]sampl
 			return nil, fmt.Errorf("query %s: the answer is incomplete: %s", shorten(query), w)
 		}
 	}
-	switch v := value.(type) {
-	case model.Matrix:
-		return fromMatrix(v), nil
-	case model.Vector:
-		out := make([]samples.Series, 0, len(v))
-		for _, one := range v {
-			out = append(out, samples.Series{Labels: labels(one.Metric),
-				Points: []samples.Point{{T: float64(one.Timestamp) / 1000, V: float64(one.Value)}}})
-		}
-		return out, nil
-	default:
-		return nil, fmt.Errorf("query %s: the result is a %s, want a vector", shorten(query), value.Type())
+	m, ok := value.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("query %s: the result is a %s, want a matrix", shorten(query), value.Type())
 	}
-}
-
-func fromMatrix(m model.Matrix) []samples.Series {
 	out := make([]samples.Series, 0, len(m))
 	for _, stream := range m {
 		points := make([]samples.Point, 0, len(stream.Values))
@@ -133,7 +121,7 @@ func fromMatrix(m model.Matrix) []samples.Series {
 		}
 		out = append(out, samples.Series{Labels: labels(stream.Metric), Points: points})
 	}
-	return out
+	return out, nil
 }
 
 func labels(m model.Metric) map[string]string {
