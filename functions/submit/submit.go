@@ -80,7 +80,7 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
 		clock: clock, decided: metrics.NewCounter(meter, "breakwater_call_decisions_total"), answers: lru.New(maxAnswers),
 	}
-	f.cacheAnswer = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
+	f.cacheAnswer = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(p.UID, at) }
 	return functions.Authenticated(verifier, f.handle)
 }
 
