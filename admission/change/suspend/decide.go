@@ -27,7 +27,7 @@ type Input struct {
 	// TrafficToFailedRevision: the update gives traffic to a Revision of a Knative Service that failed, or to the
 	// latest one before a repair succeeded.
 	TrafficToFailedRevision bool
-	// RepairRequested: the update has the label ignored-suspend.
+	// RepairRequested: the update has the label ignored-suspend, and its value is not "false".
 	RepairRequested bool
 	// RepairUsed: a repair of this suspension was already admitted.
 	RepairUsed bool

@@ -19,7 +19,7 @@ func InputOf(c admission.Change) Input {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}
 	}
 	_, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
-	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
+	repair, labelled := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used, added := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations).UsesRepair(), AddedBypass(c)
 	return Input{
 		Kind:                    c.Old.Kind,
@@ -30,7 +30,7 @@ func InputOf(c admission.Change) Input {
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
 		TrafficToFailedRevision: givesTrafficToFailedRevision(c),
 		// The mutating webhook has removed the label and written the annotation.
-		RepairRequested:         asked || added != nil && added.Kind == v1alpha1.BypassRepair,
+		RepairRequested:         labelled && repair != v1alpha1.IgnoredSuspendRefused || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:              used,
 		BypassRemoved:           used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
 		BypassAnnotationChanged: bypassAnnotationChanged(c),

@@ -204,6 +204,14 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		"repair": {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
+		"repair label false": {
+			old: build(versioned(1), held), new: build(versioned(1), held, label(v1alpha1.IgnoredSuspendLabel, "false"), image("busybox:2")),
+			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+		},
+		"repair label with another value": {
+			old: build(versioned(1), held), new: build(versioned(1), held, label(v1alpha1.IgnoredSuspendLabel, "yes"), image("busybox:2")),
+			reason: v1alpha1.ReasonRepairAdmitted,
+		},
 		"repair that replaces the metadata": {
 			old: build(versioned(1), held), new: build(repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},

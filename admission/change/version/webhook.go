@@ -82,7 +82,7 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if would := suspend.ShadowDecision(ctx, c, h.Settings(), h.History); would.Outcome == suspend.Deny {
 		return v1alpha1.ReasonShadow, patch, "shadow mode: otherwise, this update would have been denied: " + would.Message, nil
 	}
-	return countedDecision(d, suspension), patch, repairWithoutEffect(in), nil
+	return countedDecision(d, suspension), patch, repairWithoutEffect(c, in), nil
 }
 
 // gather returns the Input of a change. It queries the history if the old object has no release annotations, and if they
@@ -121,12 +121,19 @@ func countedDecision(d Decision, suspension suspend.Decision) string {
 	}
 }
 
-// repairWithoutEffect returns a warning if a requested repair does not change the
-// template.
-func repairWithoutEffect(in suspend.Input) string {
-	if !in.Suspended || !in.RepairRequested || in.TemplateChanged {
+// repairWithoutEffect returns a warning if the repair label requests no repair, or if the update does not
+// change the template.
+func repairWithoutEffect(c admission.Change, in suspend.Input) string {
+	const label = v1alpha1.IgnoredSuspendLabel
+	switch {
+	case !in.Suspended:
+		return ""
+	case c.New.Labels[label] == v1alpha1.IgnoredSuspendRefused:
+		return fmt.Sprintf("label %s: %q requests no repair: write %q", label, v1alpha1.IgnoredSuspendRefused, "true")
+	case in.RepairRequested && !in.TemplateChanged:
+		return fmt.Sprintf("%s, and this update does not change its pod template: label %s was removed without effect",
+			suspend.SuspendedMessage(in.Kind, in.Name), label)
+	default:
 		return ""
 	}
-	return fmt.Sprintf("%s, and this update does not change its pod template: label %s was removed without effect",
-		suspend.SuspendedMessage(in.Kind, in.Name), v1alpha1.IgnoredSuspendLabel)
 }

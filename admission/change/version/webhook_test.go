@@ -617,14 +617,24 @@ func TestASubresourceIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
-	held := build(versioned(1), builder.Held)
-	asksRepair := build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
-	answer := newHandler().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
-	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
-		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
-	if diff := cmp.Diff(want, answer.Response.Warnings); diff != "" {
-		t.Error(diff)
+func TestARepairLabelWithoutEffectCausesAWarning(t *testing.T) {
+	const key = v1alpha1.IgnoredSuspendLabel
+	running, held := build(versioned(1)), build(versioned(1), builder.Held)
+	repair, refused, next := label(key, "true"), label(key, "false"), image("busybox:2")
+	for name, tc := range map[string]struct {
+		old, new *appsv1.Deployment
+		want     []string
+	}{
+		"repair": {held, build(versioned(1), builder.Held, repair, next), nil},
+		"without a template change": {held, build(versioned(1), builder.Held, repair), []string{
+			"deployment sleep is suspended, and this update does not change its pod template: label " + key + " was removed without effect"}},
+		"false":                {held, build(versioned(1), builder.Held, refused, next), []string{`label ` + key + `: "false" requests no repair: write "true"`}},
+		"false, not suspended": {running, build(versioned(1), refused, next), nil},
+	} {
+		answer := newHandler().Admit(t.Context(), admissiontest.Request(t, tc.old, tc.new))
+		if diff := cmp.Diff(tc.want, answer.Response.Warnings); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

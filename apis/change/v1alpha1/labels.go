@@ -28,8 +28,10 @@ const (
 	// SuspendLabel suspends a workload. Its value is the start of the suspension as
 	// Unix time in seconds.
 	SuspendLabel = "altershield.defense.antgroup.com/suspend"
-	// IgnoredSuspendLabel marks an update as the repair.
+	// IgnoredSuspendLabel marks an update as the repair. AlterShield Operator accepts any value.
 	IgnoredSuspendLabel = "altershield.defense.antgroup.com/ignored-suspend"
+	// IgnoredSuspendRefused is the only value of IgnoredSuspendLabel that requests no repair.
+	IgnoredSuspendRefused = "false"
 	// FinishedLabel marks a pod that was Ready once.
 	FinishedLabel = "altershield.defense.antgroup.com/operate-finished"
 	// FinishedValue is the only value of FinishedLabel.
