@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -185,20 +186,32 @@ func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
 	}
 }
 
-func TestABudgetIsWaitedForOnlyIfPodsAreNotAvailable(t *testing.T) {
-	for available, want := range map[int32][]string{
-		2: {"wait until more pods are Ready", "change the limit"},
-		3: {"change the limit"},
+func TestTheWaysOutOfABudgetHelp(t *testing.T) {
+	const counts = " of 3 pods are available, and 3 must be available: 0 more may become unavailable"
+	charged := map[types.UID]string{"uid": "1/1"}
+	for name, tc := range map[string]struct {
+		available int32
+		charges   map[types.UID]string
+		why       []string
+		want      []string
+	}{
+		"a pod is not available": {2, nil, []string{"2" + counts}, []string{"wait until more pods are Ready", "change the limit"}},
+		"all pods are available": {3, nil, []string{"3" + counts}, []string{"change the limit"}},
+		"all pods are available after an allowed request": {3, charged, []string{"3" + counts, "allowed requests in progress: 1"},
+			[]string{"wait until the requests in progress have taken effect", "change the limit"}},
 	} {
-		b := &v1alpha1.PodUnavailableBudget{}
-		b.Status.TotalReplicas, b.Status.DesiredAvailable, b.Status.CurrentAvailable = 3, 3, available
-		b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
-		var got []string
-		for _, w := range diagnosis.ExplainBudget(b).WaysOut {
-			got = append(got, w.Do)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%d of 3 available: got %q, want %q", available, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			b := &v1alpha1.PodUnavailableBudget{}
+			b.Status.TotalReplicas, b.Status.DesiredAvailable, b.Status.CurrentAvailable, b.Status.DeletedPods = 3, 3, tc.available, tc.charges
+			b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
+			e := diagnosis.ExplainBudget(b)
+			var got []string
+			for _, w := range e.WaysOut {
+				got = append(got, w.Do)
+			}
+			if !slices.Equal(e.Why, tc.why) || !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, %q, want %q, %q", e.Why, got, tc.why, tc.want)
+			}
+		})
 	}
 }

@@ -52,12 +52,21 @@ const (
 // the budget; empty if it leaves, or stays.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision, unknownSelector string) admission.Answer {
 	state := fmt.Sprintf("%d of %d pods are available, and %d must be available", d.Current, d.Total, d.Desired)
+	if d.Unfinished > 0 {
+		state += fmt.Sprintf("; allowed requests in progress: %d", d.Unfinished)
+	}
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
 	}
 	wait, allAvailable := "", d.UnknownReplicas == "" && d.Total > 0 && d.Current >= d.Total
-	if !allAvailable { // else no pod is left that could become Ready
-		wait = fmt.Sprintf("wait until more pods are Ready (kubectl -n %s get pub %s); or ", b.Namespace, b.Name)
+	switch { // if all pods are available and no request is in progress, waiting does not help
+	case !allAvailable:
+		wait = "wait until more pods are Ready"
+	case d.Unfinished > 0:
+		wait = "wait until the requests in progress have taken effect"
+	}
+	if wait != "" {
+		wait += fmt.Sprintf(" (kubectl -n %s get pub %s); or ", b.Namespace, b.Name)
 	}
 	leaves := ""
 	if unknownSelector != "" {

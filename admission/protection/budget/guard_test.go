@@ -184,19 +184,32 @@ func TestADenialSaysWhatTheRequestMakesUnavailable(t *testing.T) {
 	}
 }
 
-func TestADenialSaysToWaitOnlyIfPodsAreNotAvailable(t *testing.T) {
+func TestADenialSaysForWhatToWait(t *testing.T) {
+	const ready, done, unfinished = "wait until more pods are Ready", "wait until the requests in progress have taken effect", "; allowed requests in progress: 1"
 	for name, tc := range map[string]struct {
-		decision budget.Decision
-		want     bool
+		decision      budget.Decision
+		says, saysNot []string
 	}{
-		"a pod is not available":  {budget.Decision{Numbers: budget.Numbers{Current: 2, Total: 3, Desired: 2}, Needed: 1}, true},
-		"all pods are available":  {budget.Decision{Numbers: budget.Numbers{Current: 3, Total: 3, Desired: 3}, Needed: 1}, false},
-		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1}, true},
+		"a pod is not available": {budget.Decision{Numbers: budget.Numbers{Current: 2, Total: 3, Desired: 2}, Needed: 1},
+			[]string{ready}, []string{done, unfinished}},
+		"all pods are available": {budget.Decision{Numbers: budget.Numbers{Current: 3, Total: 3, Desired: 3}, Needed: 1},
+			nil, []string{ready, done, unfinished}},
+		"all pods are available after an allowed request": {budget.Decision{Numbers: budget.Numbers{Current: 4, Total: 4, Desired: 3}, Needed: 1, Unfinished: 1},
+			[]string{done, "(4 of 4 pods are available, and 3 must be available" + unfinished + ")"}, []string{ready}},
+		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1, Unfinished: 1},
+			[]string{ready}, []string{done, unfinished}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := denial(&Action{}, newBudget("web", 0, func(*v1alpha1.PodUnavailableBudget) {}), tc.decision, "").Response.Result.Message
-			if strings.Contains(got, "wait until") != tc.want {
-				t.Errorf("want to wait %t: %s", tc.want, got)
+			for _, words := range tc.says {
+				if !strings.Contains(got, words) {
+					t.Errorf("%q is missing: %s", words, got)
+				}
+			}
+			for _, words := range tc.saysNot {
+				if strings.Contains(got, words) {
+					t.Errorf("it says %q: %s", words, got)
+				}
 			}
 		})
 	}
