@@ -102,7 +102,12 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 		e.Why = append(e.Why, fmt.Sprintf("allowed requests in progress: %d", unfinished))
 	}
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
-	if s.UnavailableAllowed == 0 && !b.Spec.Shadow {
+	switch {
+	case s.TotalReplicas == 0 && s.CurrentAvailable == 0 && s.GetCondition(v1alpha1.BudgetSynced).IsTrue():
+		e.Reason = "CoversNothing"
+		e.Why = []string{"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas"}
+		e.WaysOut = []WayOut{{"if the workload has replicas, correct spec.targetRef or spec.selector", edit}}
+	case s.UnavailableAllowed == 0 && !b.Spec.Shadow:
 		e.State, e.Reason = StateDenying, "NoneAllowed"
 		switch {
 		case s.CurrentAvailable < s.TotalReplicas:

@@ -122,10 +122,12 @@ func TestAPodWithoutAConditionWaitsIfItNeedsPermissions(t *testing.T) {
 func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 	budget := func(allowed int32, guarding corev1.ConditionStatus) *v1alpha1.PodUnavailableBudget {
 		b := &v1alpha1.PodUnavailableBudget{}
-		b.Name, b.Status.UnavailableAllowed = "web", allowed
+		b.Name, b.Status.UnavailableAllowed, b.Status.TotalReplicas = "web", allowed, 3
 		b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: guarding, Reason: "Probing"}}
 		return b
 	}
+	empty, uncomputed := budget(0, "True"), &v1alpha1.PodUnavailableBudget{}
+	empty.Status.TotalReplicas = 0
 	open := &v1alpha1.PodDeletionFlowControl{}
 	open.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True", Reason: v1alpha1.ReasonLimitHit, Message: "10 of 10 in 1m"}}
 	inShadow, openInShadow := budget(0, "True"), open.DeepCopy()
@@ -137,6 +139,8 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 	}{
 		"a budget with room":            {diagnosis.ExplainBudget(budget(1, "True")), diagnosis.StateAllowing, ""},
 		"a budget without room":         {diagnosis.ExplainBudget(budget(0, "True")), diagnosis.StateDenying, "kubectl edit pub web"},
+		"a budget that covers no pod":   {diagnosis.ExplainBudget(empty), diagnosis.StateAllowing, "kubectl edit pub web"},
+		"a budget that is not computed": {diagnosis.ExplainBudget(uncomputed), diagnosis.StateFailed, "kubectl breakwater doctor"},
 		"a shadow budget without room":  {diagnosis.ExplainBudget(inShadow), diagnosis.StateAllowing, ""},
 		"a budget that is not enforced": {diagnosis.ExplainBudget(budget(1, "Unknown")), diagnosis.StateFailed, "kubectl breakwater doctor"},
 		"a closed flow control":         {diagnosis.ExplainFlowControl(&v1alpha1.PodDeletionFlowControl{}), diagnosis.StateAllowing, ""},
@@ -183,6 +187,16 @@ func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestABudgetThatCoversNoPodNamesWhatToCheck(t *testing.T) {
+	b := &v1alpha1.PodUnavailableBudget{}
+	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
+	e := diagnosis.ExplainBudget(b)
+	want := []string{"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas"}
+	if e.State != diagnosis.StateAllowing || e.Reason != "CoversNothing" || !slices.Equal(e.Why, want) {
+		t.Errorf("got %s (%s): %q, want %q", e.State, e.Reason, e.Why, want)
 	}
 }
 
