@@ -7,10 +7,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -54,5 +57,21 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 				t.Errorf("Event is %q", emitted)
 			}
 		})
+	}
+}
+
+// The API server checks the schema before it calls the webhook.
+func TestTheSchemaNamesExamplesOfIntervals(t *testing.T) {
+	const want = "write an interval from 10s to 30d, for example 1m, 1h or 1d"
+	crd := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../../config/protection/101-crd-poddeletionflowcontrols.yaml")[1] // after the header of the file
+	interval := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["limitRules"].Items.Schema.Properties["interval"]
+	if interval.Pattern != "" || len(interval.XValidations) != 1 || interval.XValidations[0].Message != want {
+		t.Fatalf("pattern %q, rules %+v, want the message %q", interval.Pattern, interval.XValidations, want)
+	}
+	rule := []admissionregistrationv1.MatchCondition{{Name: "interval", Expression: strings.ReplaceAll(interval.XValidations[0].Rule, "self", "object")}}
+	for value, valid := range map[string]bool{"1m": true, "1d12h": true, "1.5h": true, "1 minute": false, "10": false, "1w": false} {
+		if got := admissiontest.Matches(t, rule, map[string]any{"object": value}); got != valid {
+			t.Errorf("%s is accepted: %t, want %t", value, got, valid)
+		}
 	}
 }

@@ -58,7 +58,7 @@ type PodDeletionFlowControlSpec struct {
 type LimitRule struct {
 	// Interval is the length of the window: a Go duration or days (1d), from 10s to 30d.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+d)?([0-9]+(\.[0-9]*)?(h|m|s|ms))*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+d)?([0-9]+([.][0-9]*)?(h|m|s|ms))*$')",message="write an interval from 10s to 30d, for example 1m, 1h or 1d"
 	// +kubebuilder:validation:MinLength=2
 	Interval string `json:"interval"`
 	// Limit is the maximum number of deletions in any window of that length.
