@@ -29,7 +29,7 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		f.OptedIn = v1alpha1.OptedIn(namespace)
+		f.OptedIn, f.NamespaceLabel = v1alpha1.OptedIn(namespace), namespace.Labels[v1alpha1.NamespaceLabel]
 	case f.Annotations[v1alpha1.VersionKey] != "":
 		f.OptedIn = true // without the right to read namespaces, the workload shows it
 	default:
@@ -38,7 +38,7 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	return f, nil
 }
 
-// inputFrom is input without OptedIn. releases and batches are at least those of the workload.
+// inputFrom is input without OptedIn and NamespaceLabel. releases and batches are at least those of the workload.
 func (c *clients) inputFrom(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (f diagnosis.Input, err error) {
 	f = diagnosis.Input{
 		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),

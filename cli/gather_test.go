@@ -20,7 +20,7 @@ func TestANamespaceThatCannotOptInIsNotOptedIn(t *testing.T) {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"namespace": name, "name": "web"}}}
 		in, err := c.input(t.Context(), target{object: object})
-		if err != nil || in.OptedIn != want {
+		if err != nil || in.OptedIn != want || in.NamespaceLabel != v1alpha1.NamespaceEnabled {
 			t.Errorf("%s: opted in: %v, want %v (%v)", name, in.OptedIn, want, err)
 		}
 	}

@@ -52,8 +52,9 @@ func Explain(f Input) Explanation {
 		e.Why = append(e.Why, state.Message)
 	}
 	switch {
+	case v1alpha1.ExcludedNamespace(f.Namespace): // cannot be opted in
 	case !f.OptedIn:
-		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
+		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
 	case current.Version == "":
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}

@@ -92,7 +92,11 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		ways  []string
 	}{
 		"a namespace that is not opted in": {input(func(f *diagnosis.Input) { f.OptedIn = false }), diagnosis.StateNotJudged,
-			[]string{"has no label"}, []string{"kubectl label namespace shop"}},
+			[]string{"namespace shop has no label admission-webhook-altershield=enabled, so"}, []string{"kubectl label namespace shop admission-webhook-altershield=enabled --overwrite"}},
+		"a namespace whose label has another value": {input(func(f *diagnosis.Input) { f.OptedIn, f.NamespaceLabel = false, "true" }), diagnosis.StateNotJudged,
+			[]string{`has no label admission-webhook-altershield=enabled: its value is "true", so`}, []string{"--overwrite"}},
+		"a namespace that cannot be opted in": {input(func(f *diagnosis.Input) { f.OptedIn, f.Namespace = false, "kube-system" }), diagnosis.StateNotJudged,
+			[]string{"releases in namespace kube-system are never judged"}, nil},
 		"a release on probation": {input(with(probation)), diagnosis.StatePassed,
 			[]string{"on probation until 2023-11-14T22:13:20Z: function judge looked 3 times"}, nil},
 		"a workload without a version": {input(func(f *diagnosis.Input) { f.Annotations = nil }), diagnosis.StateNotJudged,

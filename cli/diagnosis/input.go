@@ -18,6 +18,8 @@ type Input struct {
 	Unreadable error
 	// OptedIn: the namespace is opted in.
 	OptedIn bool
+	// NamespaceLabel is the value of the label that opts the namespace in.
+	NamespaceLabel string
 	// Labels and Annotations are those of the workload.
 	Labels, Annotations map[string]string
 	// Missed is the version of the workload's pod template if the webhook has not seen it: the annotations

@@ -23,7 +23,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		e.State, e.Reason, e.Why = StateFailed, c.Reason, []string{c.Message}
 		if c.Reason == podmeta.ReasonNamespaceNotEnabled {
 			e.WaysOut = []WayOut{{"enable the namespace first: without its label a new pod gets no init container either",
-				fmt.Sprintf("kubectl label namespace %s %s=%s", p.Namespace, podmeta.Label, podmeta.LabelEnabled)}}
+				fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", p.Namespace, podmeta.Label, podmeta.LabelEnabled)}}
 		}
 		e.WaysOut = append(e.WaysOut, WayOut{"delete the pod: its controller creates it again, with the init container; a pod without a controller must be created again by hand", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)})
 		return e

@@ -61,7 +61,7 @@ func TestTheWaysOutOfAnOpenBreakerDependOnWhyItIsOpen(t *testing.T) {
 }
 
 func TestTheNamespaceOfAPodIsEnabledBeforeThePodIsCreatedAgain(t *testing.T) {
-	const label, remove = "kubectl label namespace shop stke.io/permission=enabled", "kubectl delete pod web-0 -n shop"
+	const label, remove = "kubectl label namespace shop stke.io/permission=enabled --overwrite", "kubectl delete pod web-0 -n shop"
 	for reason, want := range map[string][]string{
 		podmeta.ReasonNamespaceNotEnabled:   {label, remove},
 		podmeta.ReasonPermissionNotInjected: {remove},

@@ -61,14 +61,25 @@ func (r ReleaseState) After(waited time.Duration) ReleaseState {
 // command started.
 func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 	if !f.OptedIn {
-		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged",
-			f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
+		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", f.notOptedIn()}
 	}
 	r := StateOf(awaited, f.CurrentRelease(), f.Find(awaited))
 	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
 		r.Message = "the webhook has not seen the pod template, so it is not judged yet"
 	}
 	return r
+}
+
+// notOptedIn says why releases in the namespace are not judged.
+func (f Input) notOptedIn() string {
+	value := ""
+	switch {
+	case v1alpha1.ExcludedNamespace(f.Namespace):
+		return fmt.Sprintf("releases in namespace %s are never judged: Breakwater needs its pods to start", f.Namespace)
+	case f.NamespaceLabel != "":
+		value = fmt.Sprintf(": its value is %q", f.NamespaceLabel)
+	}
+	return fmt.Sprintf("namespace %s has no label %s=%s%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled, value)
 }
 
 // StateOf returns the state of release awaited, which was the current one of its workload when

@@ -57,7 +57,7 @@ func Decide(in Input) Decision {
 	case in.Deleting:
 		return conflict("%s is terminating", subject)
 	case !in.OptedIn:
-		return conflict("the namespace of %s is not opted in, so no versions are saved: kubectl label namespace <namespace> %s=%s",
+		return conflict("the namespace of %s is not opted in, so no versions are saved: kubectl label namespace <namespace> %s=%s --overwrite",
 			subject, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	case !in.Known:
 		return conflict("%s has no version yet: try again in some seconds", subject)

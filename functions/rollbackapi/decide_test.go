@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		"no good version": {in: but(func(in *Input) { in.Succeeded = succeeded("bad") }),
 			says: []string{"none of the 1 saved versions", "release a repair", v1alpha1.IgnoredSuspendLabel}},
 		"namespace not opted in": {in: but(func(in *Input) { in.OptedIn = false }),
-			says: []string{"not opted in", "kubectl label namespace"}},
+			says: []string{"not opted in", "kubectl label namespace", "--overwrite"}},
 		"workload without a version": {in: but(func(in *Input) { in.Known = false }), says: []string{"no version yet"}},
 		"workload terminating":       {in: but(func(in *Input) { in.Deleting = true }), says: []string{"is terminating"}},
 		"workload paused by a person": {in: but(func(in *Input) { in.Paused = true }),
