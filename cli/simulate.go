@@ -220,9 +220,12 @@ func (s simulated) outcomeText() string {
 
 func (a *app) printSimulated(format string, all []simulated) error {
 	var notAllowed []string
+	pods := 0 // that may be deleted
 	for _, s := range all {
 		if !s.Allowed {
 			notAllowed = append(notAllowed, s.Object)
+		} else if strings.HasPrefix(s.Object, "pod/") {
+			pods++
 		}
 	}
 	paint := a.paint()
@@ -250,6 +253,9 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 		return nil
 	})
+	if pods > 1 {
+		_, _ = fmt.Fprintln(a.ErrOut, "Each request was decided alone: together, later ones may be denied.")
+	}
 	if err == nil && len(notAllowed) > 0 {
 		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", len(notAllowed), len(all))}
 	}

@@ -98,3 +98,24 @@ func TestASimulationRepeatsNoRequestThatWasDecided(t *testing.T) {
 		})
 	}
 }
+
+// A budget of 1 allows each of 5 evictions if they are asked alone.
+func TestSeveralAllowedSimulationsAreNotAllowedTogether(t *testing.T) {
+	const note = "Each request was decided alone: together, later ones may be denied.\n"
+	first, second := simulated{Object: "pod/web-0", Allowed: true}, simulated{Object: "pod/web-1", Allowed: true}
+	for name, tc := range map[string]struct {
+		all  []simulated
+		want string
+	}{
+		"one pod":               {[]simulated{first}, ""},
+		"two pods":              {[]simulated{first, second}, note},
+		"one of two is allowed": {[]simulated{first, {Object: "pod/web-1", Code: http.StatusTooManyRequests}}, ""},
+		"two Deployments":       {[]simulated{{Object: "deployment/web", Allowed: true}, {Object: "deployment/api", Allowed: true}}, ""},
+	} {
+		var out, errOut bytes.Buffer
+		_ = (&app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}}).printSimulated("", tc.all) // the error is the exit code
+		if got := errOut.String(); got != tc.want {
+			t.Errorf("%s: printed %q, want %q", name, got, tc.want)
+		}
+	}
+}
