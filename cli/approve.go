@@ -93,7 +93,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		case apierrors.IsForbidden(err):
 			return c.withRole(err, f.Namespace, "breakwater-judge")
 		case err != nil:
-			return fmt.Errorf("write the verdict: %w", err)
+			return fmt.Errorf("the verdict was not written: %w", err)
 		case v.order:
 			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.value)
 		}

@@ -57,7 +57,7 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 		"a batch":                     {named: "changepod/" + v1alpha1.ChangePodName(current, 2), want: []string{"b2"}},
 		"a pod of the batch":          {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b2"}, want: []string{"b2"}},
 		"a pod as kubectl names it":   {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"pod/b2"}, want: []string{"b2"}},
-		"a pod of another batch":      {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b1"}, err: "pod b1 is in no batch that is judged: `kubectl breakwater tree deployment/sleep -n default --context c`"},
+		"a pod of another batch":      {named: "changepod/" + v1alpha1.ChangePodName(current, 2), pods: []string{"b1"}, err: "the verdict was not written: pod b1 is in no batch that is judged: `kubectl breakwater tree deployment/sleep -n default --context c`"},
 		"the order check of a batch":  {named: "changepod/" + v1alpha1.ChangePodName(current, 2), order: true, err: "name deployment/sleep, and not a batch"},
 		"the order check":             {named: "changeworkload/" + current, order: true},
 		"a former release":            {named: "changeworkload/" + older, err: judge},

@@ -177,7 +177,7 @@ func TestTheLimitsOfConnectAreShorterThanBreakwaterWaits(t *testing.T) {
 
 func TestConnectNamesTheFixOfAFlagBeforeItConnects(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                 "--server is no http or https URL: write, for example, --server https://",
+		"":                                 "--server is missing: write, for example, --server https://",
 		"--server altershield.example.com": "--server is no http or https URL",
 		"--server https://user:secret@altershield.example.com": "--server has a user name, a query or a fragment: remove it",
 		"--server http://altershield.example.com":              "--server has no TLS, so the token could be read on the network: use https, or pass --allow-http",

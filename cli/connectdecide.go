@@ -51,6 +51,8 @@ type connection struct {
 func (f connectFlags) check() error {
 	u, err := url.Parse(f.server)
 	switch {
+	case f.server == "":
+		return errors.New("--server is missing: write, for example, --server https://altershield.example.com")
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("--server is no http or https URL: write, for example, --server https://altershield.example.com")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":

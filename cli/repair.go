@@ -123,7 +123,7 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 		after, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
 			Patch(ctx, t.object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
 		if err != nil {
-			return fmt.Errorf("release %s: %w", t, err)
+			return fmt.Errorf("%s was not released: %w", t, err)
 		}
 		return a.printReleased(c, t, after)
 	})
@@ -135,7 +135,7 @@ func (c *clients) allowRepair(ctx context.Context, t target) error {
 	remove := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BypassAnnotation)
 	if _, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
 		Patch(ctx, t.object.GetName(), types.MergePatchType, []byte(remove), metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("allow another repair of %s: %w", t, err)
+		return fmt.Errorf("another repair of %s was not allowed: %w", t, err)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (c *clients) requestReplay(ctx context.Context, workload string, names []st
 		}
 		_, err = c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).Patch(ctx, t.object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 		if err != nil {
-			return fmt.Errorf("request the replay on %s: %w", t, err)
+			return fmt.Errorf("no replay was requested on %s: %w", t, err)
 		}
 		return nil
 	})

@@ -60,7 +60,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	written, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
 	saved, err := selectTemplate(all, cmp.Or(missed, written.Version), to, func(v string) bool { return failed[v] })
 	if err != nil {
-		return fmt.Errorf("roll back %s: %w", t, err)
+		return fmt.Errorf("%s was not rolled back: %w", t, err)
 	}
 	patch, err := rollbackPatch(o, t.kind(), saved)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	}
 	after, err := c.dynamic.Resource(t.resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("roll back %s to %s: %w", t, saved.Release.Version, err)
+		return fmt.Errorf("%s was not rolled back to %s: %w", t, saved.Release.Version, err)
 	}
 	return a.printReleased(c, t, after)
 }

@@ -168,7 +168,7 @@ func TestThePluginNamesTheFixOfBadInput(t *testing.T) {
 		"a format that does not exist":   {[]string{"get", "-o", "xml"}, "use json, yaml, name"},
 		"a negative timeout":             {[]string{"status", "deployment/web", "--timeout", "-1s"}, "--timeout -1s is negative"},
 		"a verdict without a reason":     {[]string{"approve", "deployment/web"}, "write -m REASON"},
-		"a pod that is in no batch":      {[]string{"reject", "deployment/web", "-m", "x", "--pod", "other"}, "pod other is in no batch that is judged"},
+		"a pod that is in no batch":      {[]string{"reject", "deployment/web", "-m", "x", "--pod", "other"}, "the verdict was not written: pod other is in no batch that is judged"},
 		"a repair without a change":      {[]string{"repair", "deployment/web"}, "--image CONTAINER=IMAGE or --patch"},
 		"an image without a container":   {[]string{"repair", "deployment/web", "--image", "busybox"}, "write CONTAINER=IMAGE"},
 		"a container that is not there":  {[]string{"repair", "deployment/web", "--image", "other=busybox"}, "has no container other"},
