@@ -237,7 +237,8 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.Why = append(e.Why, "batch "+b.Name+" "+why)
 	}
 	if len(f.BatchesOf(c)) == 0 {
-		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
+		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready",
+			"if a pod does not run and none becomes Ready, Breakwater rolls back (OpsConfigInfo of type self-healing: by default on, after 2m)")
 		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
 	}
 	if resumed && e.Reason != v1alpha1.ReasonOrderPending || e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped

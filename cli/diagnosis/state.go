@@ -67,6 +67,13 @@ func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
 		r.Message = "the webhook has not seen the pod template, so it is not judged yet"
 	}
+	switch b := v1alpha1.RollbackOf(f.Annotations); {
+	case b == nil:
+	case b.From() == awaited:
+		r.Message = fmt.Sprintf("Breakwater rolled it back to version %s, attempt %d (%s): %s", b.ToVersion, b.Attempt, b.Kind.Reason(), b.Message)
+	case b.Attempt == awaited.Attempt:
+		r.Message += fmt.Sprintf("; it is the rollback of version %s, attempt %d (%s): %s", b.FromVersion, b.FromAttempt, b.Kind.Reason(), b.Message)
+	}
 	return r
 }
 

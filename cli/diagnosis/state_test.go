@@ -1,6 +1,7 @@
 package diagnosis_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +88,33 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 	}
 	if f := input(with(passed), missed); f.CurrentRelease() != next.Release() || f.CurrentChangeWorkload() != nil || f.LastSucceeded().Name != passed.Name {
 		t.Errorf("the current release is %+v, its ChangeWorkload %v, the last success %v", f.CurrentRelease(), f.CurrentChangeWorkload(), f.LastSucceeded())
+	}
+}
+
+func TestTheStateNamesTheRollbackOfARelease(t *testing.T) {
+	const cause = "(SelfHealed): 1 of 1 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff)"
+	bad, good := v1alpha1.Release{Version: "bad", Attempt: 1}, v1alpha1.Release{Version: "v", Attempt: 2}
+	passed := release(v1alpha1.ReleaseSuccess, corev1.ConditionTrue, "AllPodsPassed", corev1.ConditionFalse, "")
+	for name, tc := range map[string]struct {
+		attempt int64 // of the rollback
+		asked   v1alpha1.Release
+		want    diagnosis.ReleaseState
+	}{
+		"it was rolled back": {2, bad, diagnosis.ReleaseState{State: diagnosis.StateFailed, Reason: "Superseded",
+			Message: "Breakwater rolled it back to version v, attempt 2 " + cause}},
+		"it is the rollback": {2, good, diagnosis.ReleaseState{State: diagnosis.StatePassed, Reason: "AllPodsPassed",
+			Message: "because; it is the rollback of version bad, attempt 1 " + cause}},
+		"it came after a rollback": {1, good, diagnosis.ReleaseState{State: diagnosis.StatePassed, Reason: "AllPodsPassed", Message: "because"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := input(with(passed), func(f *diagnosis.Input) {
+				f.Annotations[v1alpha1.RollbackAnnotation] = fmt.Sprintf(`{"kind":"self-healing","fromVersion":"bad","fromAttempt":%d,"toVersion":"v","attempt":%d,`+
+					`"message":"1 of 1 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff)"}`, tc.attempt-1, tc.attempt)
+			})
+			if got := f.StateOf(tc.asked); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
 	}
 }
 
