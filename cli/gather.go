@@ -38,6 +38,18 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 	return f, nil
 }
 
+// checkOptedIn returns an error if the namespace of a workload is not opted in. Without the right to read namespaces
+// it returns none.
+func (c *clients) checkOptedIn(ctx context.Context, t target) error {
+	f := diagnosis.Input{Namespace: t.object.GetNamespace()}
+	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
+	if err != nil || v1alpha1.OptedIn(namespace) {
+		return nil
+	}
+	f.NamespaceLabel = namespace.Labels[v1alpha1.NamespaceLabel]
+	return fmt.Errorf("%s was not changed, because no release would begin: %s", t, f.StateOf(v1alpha1.Release{}).Message)
+}
+
 // inputFrom is input without OptedIn and NamespaceLabel. releases and batches are at least those of the workload.
 func (c *clients) inputFrom(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (f diagnosis.Input, err error) {
 	f = diagnosis.Input{

@@ -39,17 +39,11 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
 			}
 			return a.patchWorkload(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
-				if patch == "" {
-					return withImages(o, images)
+				change, err := repairOf(o, images, patch)
+				if err == nil && o.GetLabels()[v1alpha1.SuspendLabel] == "" {
+					err = errors.New("the workload is not suspended, so it needs no repair: release the change as usual, for example with kubectl set image")
 				}
-				change := map[string]any{}
-				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
-					return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
-				}
-				if change == nil { // null
-					change = map[string]any{}
-				}
-				return change, nil
+				return change, err
 			})
 		},
 	}
@@ -57,6 +51,21 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 	c.Flags().StringVar(&patch, "patch", "", "Merge patch of the workload, JSON or YAML")
 	c.Flags().BoolVar(&again, "again", false, "Allow another repair of the same suspension")
 	return c
+}
+
+// repairOf returns the merge patch of the flags of repair.
+func repairOf(o *unstructured.Unstructured, images []string, patch string) (map[string]any, error) {
+	if patch == "" {
+		return withImages(o, images)
+	}
+	change := map[string]any{}
+	if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
+		return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
+	}
+	if change == nil { // null
+		change = map[string]any{}
+	}
+	return change, nil
 }
 
 func (a *app) retryCommand() *cobra.Command {
@@ -102,7 +111,10 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 		if err != nil {
 			return t, nil, err
 		}
-		return t, raw, checkChange(t, raw)
+		if err := checkChange(t, raw); err != nil {
+			return t, nil, err
+		}
+		return t, raw, c.checkOptedIn(ctx, t)
 	}
 	if again {
 		// A change that releases nothing must not leave another repair allowed: the next change of the template that has the
@@ -194,7 +206,7 @@ func (a *app) printReleased(c *clients, t target, after *unstructured.Unstructur
 	before, _ := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	now, known := v1alpha1.ReleaseOf(after.GetAnnotations())
 	if !known || now == before {
-		_, err := fmt.Fprintf(a.Out, "%s changed; no new release: its pod template is the same, its namespace is not opted in, or the webhook did not see the change\n", t)
+		_, err := fmt.Fprintf(a.Out, "%s changed, and no release has begun yet: `%s` says why\n", t, c.command("explain", t.String(), t.object.GetNamespace()))
 		return err
 	}
 	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `%s` waits for its end\n",

@@ -120,7 +120,7 @@ func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 		f.mustPlugin(t, 0, []string{"attempt 5"}, "repair", "deployment/web", "--again", "--patch", fmt.Sprintf(nowhere, "null"))
 		f.mustPlugin(t, 0, []string{"is Passed"}, "status", "deployment/web", "--timeout", "2m")
 		w.awaitResumed(t)
-		f.mustPlugin(t, 0, []string{"attempt 6"}, "repair", "deployment/web", "--image", image)
+		f.mustPlugin(t, 1, []string{"is not suspended"}, "repair", "deployment/web", "--image", image)
 	})
 }
 
