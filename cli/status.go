@@ -12,6 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/text"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // statusAnswer is the answer of status.
@@ -111,8 +112,12 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		if answer.State.EndsWait() {
 			return true, nil
 		}
-		n := answer.Counts
-		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, n.Passed, n.Pods); line != last {
+		w, err := workload.FromUnstructured(t.kind(), t.object)
+		if err != nil {
+			return false, err
+		}
+		pods := max(w.Replicas, answer.Counts.Pods) // those of the counts exist
+		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, answer.Counts.Passed, pods); line != last {
 			last = line
 			_, _ = fmt.Fprintln(a.ErrOut, line)
 		}

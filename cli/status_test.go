@@ -17,6 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -86,6 +88,27 @@ func TestStatusReadsAgainAfterAnErrorThatMayPass(t *testing.T) {
 			}
 			if printed := strings.Contains(errOut.String(), tc.err.Error()); printed == tc.final {
 				t.Errorf("printed %s", errOut.String())
+			}
+		})
+	}
+}
+
+// The release knows only the pods that exist.
+func TestStatusCountsAgainstTheWantedPods(t *testing.T) {
+	for wanted, want := range map[int32]string{5: "Running Judging: 0 of 5 pods passed\n", 2: "Running Judging: 0 of 3 pods passed\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			d := at(1, "busybox:1")
+			d.Spec.Replicas = &wanted
+			c := cluster(t, optedIn, d)
+			release := builder.ChangeWorkload(d, 1, v1alpha1.ReleaseRunning)
+			release.APIVersion, release.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkload"
+			release.Status.Counts.Pods = 3
+			release.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionUnknown, Reason: "Judging"}}
+			c.add(t, release)
+			var errOut bytes.Buffer
+			_, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}).awaitRelease(t.Context(), c, "deployment/sleep", time.Second)
+			if err != nil || errOut.String() != want {
+				t.Errorf("printed %q, %v, want %q", errOut.String(), err, want)
 			}
 		})
 	}
