@@ -194,6 +194,20 @@ protection:
 	}
 }
 
+func TestTheVolumeOfThePermissionCentreHasASizeAndAClass(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, `{permission: {volumes: {permission-centre: {storage: 10Gi, storageClassName: fast}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := got["v1 PersistentVolumeClaim altershieldoperator-system/permission-centre"].(map[string]any)["spec"]
+	want := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "fast",
+		"resources": map[string]any{"requests": map[string]any{"storage": "10Gi"}}}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("- want, + got:\n%s", diff)
+	}
+}
+
 // docs/install.md names these two switches. Part judge has its own, because part change may be installed with its file.
 func TestWithoutChangeAndJudgeNothingNeedsKnative(t *testing.T) {
 	c, _ := write(t)
@@ -216,7 +230,8 @@ func TestAnInvalidValueIsAnErrorThatNamesIt(t *testing.T) {
 		`{change: {settings: {config-altershield: {qps: 100}}}}`:                    "qps",
 		`{protection: {processes: {protection-webhook: {replicas: -1}}}}`:           "replicas",
 		`{protection: {processes: {protection-webhook: {resources: {limit: {}}}}}}`: "limit",
-		// Its strategy and its volume, which no value changes, are for one replica.
+		`{permission: {volumes: {permission-centre: {size: 10Gi}}}}`:                "size",
+		// Its strategy, which no value changes, and its volume are for one replica.
 		`{permission: {processes: {permission-centre: {replicas: 2}}}}`: "replicas",
 	} {
 		if _, err := render(t, c, values); err == nil || !strings.Contains(err.Error(), want) {

@@ -56,6 +56,8 @@ func (v *values) document(part, text string) (string, error) {
 		if strings.HasPrefix(api, "serving.knative.dev/") {
 			edits, err = v.process(part, name, object, lines, "breakwater.pullSecrets")
 		}
+	case "PersistentVolumeClaim":
+		edits, err = v.claim(part, name, object, lines)
 	case "CustomResourceDefinition":
 		edits, err = crd(object)
 	}
@@ -118,6 +120,23 @@ func (v *values) process(part, name string, object *yaml.Node, lines []string, i
 	edits = append(edits, edit{key.Line, end - 1, fmt.Sprintf("%s  {{- toYaml (%s \"resources\") | nindent %d }}", indent(key), path, key.Column+1)})
 	v.addProcess(part, name, align(moved, 4))
 	return edits, nil
+}
+
+// claim moves the size and the class of a volume to the values.
+func (v *values) claim(part, name string, object *yaml.Node, lines []string) ([]edit, error) {
+	spec := lookup(object, "spec")
+	resources, _ := find(spec, "resources")
+	storage, _ := find(lookup(spec, "resources", "requests"), "storage")
+	if storage == nil {
+		return nil, errors.New("it has no size")
+	}
+	path := fmt.Sprintf("index .Values.%s.volumes %q", part, name)
+	v.addVolume(part, name, append(align(lines[head(lines, storage.Line-1):storage.Line], 6),
+		"      # The default StorageClass of the cluster, if it is empty.", `      storageClassName: ""`))
+	return []edit{
+		{resources.Line - 1, resources.Line - 2, fmt.Sprintf("%s{{- with %s \"storageClassName\" }}\n%[1]sstorageClassName: {{ . }}\n%[1]s{{- end }}", indent(resources), path)},
+		{storage.Line - 1, storage.Line - 1, fmt.Sprintf("%sstorage: {{ %s \"storage\" }}", indent(storage), path)},
+	}, nil
 }
 
 // crd lets Helm keep the CRD, and with it every object of its kind.

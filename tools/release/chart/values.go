@@ -14,10 +14,11 @@ type values struct {
 	parts     []string
 	settings  map[string][]string
 	processes map[string][]string
+	volumes   map[string][]string
 }
 
 func newValues(o Options) *values {
-	v := &values{registry: o.Registry, settings: map[string][]string{}, processes: map[string][]string{}}
+	v := &values{registry: o.Registry, settings: map[string][]string{}, processes: map[string][]string{}, volumes: map[string][]string{}}
 	for _, p := range o.Parts {
 		v.parts = append(v.parts, p.Name)
 	}
@@ -38,6 +39,11 @@ func (v *values) addSettings(part, configMap string, lines []string) {
 	v.settings[part] = append(v.settings[part], align(lines, 6)...)
 }
 
+func (v *values) addVolume(part, name string, lines []string) {
+	v.volumes[part] = append(v.volumes[part], fmt.Sprintf("    %s:", name))
+	v.volumes[part] = append(v.volumes[part], lines...)
+}
+
 func (v *values) addProcess(part, name string, lines []string) {
 	v.processes[part] = append(v.processes[part], fmt.Sprintf("    %s:", name))
 	v.processes[part] = append(v.processes[part], align(lines, 6)...)
@@ -52,8 +58,8 @@ const (
 )
 
 // centreReplicas is the path of the value for the replicas of the permission centre. Its strategy Recreate and
-// its volume, which can be attached to one node only, are no values. A value that rendered others would delete
-// the PersistentVolumeClaim, with the record of all grants, in an upgrade.
+// whether it has a volume, which can be attached to one node only, are no values. A value that left out the volume
+// would delete the PersistentVolumeClaim, with the record of all grants, in an upgrade.
 const centreReplicas = "permission.processes.permission-centre.replicas"
 
 // about has the comment of each part: its purpose, what it needs, and what precedes switching it off.
@@ -78,6 +84,9 @@ func (v *values) text() string {
 		fmt.Fprintf(&out, "\n# %s\n%s:\n  enabled: %v\n", about[part], part, part != monitoring && part != notify)
 		section(&out, "Data of ConfigMaps, by the name of the ConfigMap. Their key _example lists all keys.", "settings", v.settings[part])
 		section(&out, "Deployments and Knative Services.", "processes", v.processes[part])
+		if claims := v.volumes[part]; claims != nil {
+			section(&out, "PersistentVolumeClaims.", "volumes", claims)
+		}
 	}
 	return out.String()
 }
