@@ -98,6 +98,30 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 	}
 }
 
+// A mistyped value would protect nothing, and only the deletion would show it.
+func TestALabelThatDoesNotProtectWarns(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}")
+	for label, want := range map[string]string{
+		disableCascadingLabel + "=yes":       `"yes" does not protect: write true`,
+		disableCascadingLabel + "=":          `"" does not protect: write true`,
+		disableCascadingLabel + "=false":     "",
+		disableCascadingLabel + "=true":      "",
+		deleteProtectionLabel + "=always":    `"always" does not protect: write Always or Cascading`,
+		deleteProtectionLabel + "=Cascading": "",
+	} {
+		r := n.try(t, "label", "service", "web", label, "--dry-run=server")
+		if r.Code != 0 || !strings.Contains(r.Stderr, want) || want == "" && strings.Contains(r.Stderr, "Warning") {
+			t.Errorf("%s: %s", label, r)
+		}
+	}
+	r := n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {"+deleteProtectionLabel+": always}}}", "create", "-f", "-")
+	if r.Code != 0 || !strings.Contains(r.Stderr, "does not protect") {
+		t.Errorf("%s", r)
+	}
+}
+
 // For some kinds, a write of the status can change labels.
 func TestRemovingAProtectionThroughASubresourceWarns(t *testing.T) {
 	t.Parallel()
