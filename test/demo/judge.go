@@ -52,7 +52,7 @@ func (s *steps) buildPlugin(ctx context.Context) error {
 func (s *steps) installShop(ctx context.Context) error {
 	s.title("A judge without a server")
 	s.explain("Breakwater can also judge by the metrics of Prometheus. The demo installs a Prometheus and\n" +
-		"a sample shop: service front with four pods, which calls catalogue, and 20 requests per second.")
+		"a sample shop: service front with four pods, which calls catalogue, and 40 requests per second.")
 	if err := s.all(ctx,
 		[]string{"apply", "-f", "test/shop/config/110-prometheus.yaml"},
 		[]string{"create", "namespace", shop},
@@ -104,8 +104,8 @@ func (s *steps) configureJudge(ctx context.Context) error {
 
 func (s *steps) releaseFailingRequests(ctx context.Context) error {
 	s.title("A release that fails 7 % of its requests")
-	s.explain("Nothing is scripted: the new version really fails them. The judge compares the new pods for two minutes,\n" +
-		"so the wait takes about three:")
+	s.explain("Nothing is scripted: the new version really fails them. The judge looks at the new pods every\n" +
+		"20 s, for four minutes at most, and fails them when the difference is certain:")
 	if err := s.all(ctx,
 		[]string{"patch", "deployment", "front", "-n", shop, "--patch-file", "test/shop/config/front-v2.yaml"},
 		[]string{"wait", "deployment", "front", "-n", shop, "--for=jsonpath={.spec.paused}=true", "--timeout=300s"},
