@@ -9,7 +9,8 @@ import (
 
 const (
 	// minRetryDelay and maxRetryDelay bound the delay between two checks of a
-	// revocation, unless there are more than maxRetriesPerSecond.
+	// revocation, unless there are more than maxRetriesPerSecond. The first check always follows after
+	// minRetryDelay: a fast provider has revoked then.
 	minRetryDelay = 250 * time.Millisecond
 	maxRetryDelay = 10 * time.Second
 	// maxRetriesPerSecond leaves calls to the centre for pods that end, and workers for new pods.
@@ -38,8 +39,8 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 	defer t.mu.Unlock()
 	state := t.all[at]
 	if state == nil || state.uid != uid {
-		state = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay / 2}
-		t.all[at] = state
+		t.all[at] = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay}
+		return now, minRetryDelay
 	}
 	state.delay = min(2*state.delay, maxRetryDelay)
 	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)

@@ -18,9 +18,11 @@ func TestRetriesUseAtMostHalfOfTheCallsToTheCentre(t *testing.T) {
 		{1, 3, time.Second},
 		{1, 100, 10 * time.Second},
 		{20, 1, 250 * time.Millisecond},
-		{500, 1, 5 * time.Second},
+		{500, 1, 250 * time.Millisecond},
+		{500, 2, 5 * time.Second},
 		{500, 100, 10 * time.Second},
-		{10_000, 1, 100 * time.Second},
+		{10_000, 1, 250 * time.Millisecond},
+		{10_000, 2, 100 * time.Second},
 		{10_000, 100, 100 * time.Second},
 	} {
 		r, delay := newRetries(), time.Duration(0)
