@@ -31,8 +31,9 @@ func TestManyLeaksAreListedLessOften(t *testing.T) {
 		takes time.Duration
 		want  int
 	}{
-		"few leaks":  {100 * time.Millisecond, 60},
-		"many leaks": {30 * time.Second, 10},
+		"few leaks":     {100 * time.Millisecond, 60},
+		"many leaks":    {30 * time.Second, 10},
+		"a slow centre": {5 * time.Minute, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, pod(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}})

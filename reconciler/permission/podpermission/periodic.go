@@ -21,6 +21,8 @@ const (
 	checkInterval = time.Minute
 	// leakListPause is the minimum pause after a list of leaks, in multiples of its duration: 100,000 leaks are 1000 calls.
 	leakListPause = 10
+	// maxLeakListPause bounds the pause, also after a list that fails late.
+	maxLeakListPause = 10 * time.Minute
 )
 
 // periodicTasks are the periodic tasks. Each process reports the pods whose finalizers it removed; the
@@ -85,7 +87,7 @@ func (c *periodicTasks) checkLeaksAndBreakers(ctx context.Context, now time.Time
 			logging.FromContext(ctx).Warnw("could not list leaked applications", "error", err)
 		}
 		ended := c.clock.Now()
-		c.nextLeakList = ended.Add(leakListPause * ended.Sub(now))
+		c.nextLeakList = ended.Add(min(leakListPause*ended.Sub(now), maxLeakListPause))
 	}
 	all, err := c.pods.List(labels.Everything())
 	if err != nil {
