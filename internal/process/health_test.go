@@ -2,8 +2,10 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,11 +20,26 @@ func TestProbesUseNoPortWithALimitOfConnections(t *testing.T) {
 	for _, file := range []string{"../../config/core/650-openapi.yaml", "../../config/permission/600-init-action-server.yaml"} {
 		c := builder.Manifests[appsv1.Deployment](t, file)[0].Spec.Template.Spec.Containers[0]
 		for _, p := range []*corev1.Probe{c.ReadinessProbe, c.StartupProbe, c.LivenessProbe} {
-			for _, port := range c.Ports {
-				if port.Name == p.HTTPGet.Port.String() && (port.ContainerPort != 8080 || p.HTTPGet.Path != HealthPath || p.HTTPGet.Scheme != "") {
-					t.Errorf("%s: a probe of %v at port %d", file, p.HTTPGet, port.ContainerPort)
-				}
+			ofHealth := func(port corev1.ContainerPort) bool {
+				return port.Name == p.HTTPGet.Port.String() && fmt.Sprint(":", port.ContainerPort) == healthAddress
 			}
+			if !slices.ContainsFunc(c.Ports, ofHealth) || p.HTTPGet.Path != HealthPath || p.HTTPGet.Scheme != "" {
+				t.Errorf("%s: a probe of %v", file, p.HTTPGet)
+			}
+		}
+	}
+}
+
+func TestAProcessWithALimitOfConnectionsServesHealthApart(t *testing.T) {
+	for _, tc := range []struct {
+		limit     int
+		profiling bool
+		want      int
+	}{
+		{0, false, 0}, {0, true, 1}, {1, false, 1}, {1, true, 2},
+	} {
+		if got := len(servers(tc.limit, tc.profiling)); got != tc.want {
+			t.Errorf("limit %d, profiling %t: %d servers, want %d", tc.limit, tc.profiling, got, tc.want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Run runs a process: it sets up logging, telemetry and clients, calls build, and
 // serves the program until ctx ends. Environment variable PORT is the port to serve on
-// (set by Knative Serving; default 8080), and KUBECONFIG names the cluster for a
-// process outside of a cluster.
+// (set by Knative Serving; default 8080, which a program with MaxUnauthenticated cannot
+// use), and KUBECONFIG names the cluster for a process outside of a cluster.
 func Run(ctx context.Context, name string, build func(context.Context, Clients) (Program, error)) (err error) {
 	logger, err := NewLogger(name)
 	if err != nil {
@@ -47,12 +47,7 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if err != nil {
 		return err
 	}
-	if config.Runtime.ProfilingEnabled() {
-		program.Background = append(program.Background, runProfiling)
-	}
-	if program.MaxUnauthenticated > 0 {
-		program.Background = append(program.Background, runHealth)
-	}
+	program.Background = append(program.Background, servers(program.MaxUnauthenticated, config.Runtime.ProfilingEnabled())...)
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "8080"
@@ -62,4 +57,15 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 		return fmt.Errorf("listen: %w", err)
 	}
 	return Serve(ctx, listener, name, program)
+}
+
+// servers returns the servers of a process in addition to that of its program.
+func servers(maxUnauthenticated int, profiling bool) (all []func(context.Context) error) {
+	if profiling {
+		all = append(all, runProfiling)
+	}
+	if maxUnauthenticated > 0 {
+		all = append(all, runHealth)
+	}
+	return all
 }
