@@ -37,7 +37,7 @@ func TestTheMetricSaysWhichKindsAreWatched(t *testing.T) {
 		"a further kind is missing": {func(t *testing.T, x *fixture) {
 			x.configure(cloneSetKind)
 			x.await(t, "the Event", x.emits(ReasonKindMissing))
-		}, with(cloneSet, 0)},
+		}, builtIn},
 		"the controller may not list a further kind": {func(t *testing.T, x *fixture) {
 			x.forbid(t, "clonesets")
 			x.serve("CloneSet", true)

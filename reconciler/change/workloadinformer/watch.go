@@ -136,15 +136,14 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	return ok, nil
 }
 
-// observeWatched observes for each configured kind whether it is watched. An optional
-// kind that the API server does not have is left out.
+// observeWatched observes for each configured kind whether it is watched. A kind that the
+// API server does not have is left out: a CRD may be missing on purpose.
 func (w *Watch) observeWatched(observe func(int64, ...string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.wanted {
-		in := w.kinds.Get(k.GroupKind())
-		if in != nil || !k.Optional {
-			observe(metrics.Bool(in != nil && in.HasSynced() && !w.isFailing(k)), k.GroupKind().String())
+		if in := w.kinds.Get(k.GroupKind()); in != nil {
+			observe(metrics.Bool(in.HasSynced() && !w.isFailing(k)), k.GroupKind().String())
 		}
 	}
 }
