@@ -64,6 +64,9 @@ func (w *Workload) PausedOrHeld() bool {
 // Observed reports whether the workload's controller has seen the spec.
 func (w *Workload) Observed() bool { return w.counts.observed }
 
+// HasOldPods reports whether pods of an earlier version exist.
+func (w *Workload) HasOldPods() bool { return w.counts.all > w.counts.updated }
+
 // StoppedBeforeReplicaSet reports whether the workload has no ReplicaSet of its template because the rollout is
 // paused or held: the controller creates none meanwhile, so the observed pods are all of other templates. A hold
 // itself begins only after a ReplicaSet was created.

@@ -86,8 +86,8 @@ const (
 	HoldInForce HoldState = iota
 	// HoldResumed: the hold has stopped the rollout, and somebody else than Breakwater has resumed it.
 	HoldResumed
-	// HoldPauseEnded: the hold has changed nothing, and a rollout is in progress. Usually it was paused by a user, who
-	// has ended the pause.
+	// HoldPauseEnded: the hold has changed nothing, and pods of an earlier version are being replaced. The rollout was
+	// paused by a user, who has ended the pause.
 	HoldPauseEnded
 )
 

@@ -78,7 +78,7 @@ func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldS
 		return HoldInForce
 	case !w.Kind.HoldChangedNothing(hold.Former):
 		return HoldResumed
-	case w.InProgress && !complete && len(w.Stop()) > 0:
+	case w.HasOldPods() && !complete && len(w.Stop()) > 0:
 		return HoldPauseEnded
 	default:
 		return HoldInForce

@@ -62,10 +62,12 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 
 func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
 	const (
-		deployed    = `"status":{"replicas":3,"updatedReplicas":1}`
-		scheduled   = `"status":{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1,"numberAvailable":3}`
-		unavailable = `"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
-		whole       = `"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":3}`
+		deployed    = `"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":1}`
+		scheduled   = `"status":{"observedGeneration":2,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1,"numberAvailable":3}`
+		unavailable = `"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
+		unobserved  = `"status":{"observedGeneration":1,"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
+		newNode     = `"status":{"observedGeneration":2,"desiredNumberScheduled":4,"currentNumberScheduled":3,"updatedNumberScheduled":3,"numberAvailable":3}`
+		whole       = `"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":3}`
 	)
 	d, s, ds := workload.Deployment, workload.StatefulSet, workload.DaemonSet
 	for name, tc := range map[string]struct {
@@ -82,6 +84,8 @@ func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
 		"it was paused before the hold":                        {kind: d, former: `true`, spec: `{"replicas":3,"paused":true}`, status: deployed},
 		"this pause was ended":                                 {kind: d, former: `true`, spec: `{"replicas":3}`, status: deployed, want: HoldPauseEnded},
 		"its pods were replaced before the hold":               {kind: d, former: `true`, spec: `{"replicas":3}`, status: unavailable},
+		"they were replaced, and it is scaled down":            {kind: d, former: `true`, spec: `{"replicas":2}`, status: unobserved},
+		"they were replaced, and it is scaled up":              {kind: d, former: `true`, spec: `{"replicas":5}`, status: unavailable},
 		"its pods are available":                               {kind: d, former: `true`, spec: `{"replicas":3}`, status: whole},
 		"a StatefulSet that is held":                           {kind: s, former: `2`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}`, status: deployed},
 		"its partition was restored":                           {kind: s, former: `2`, spec: `{"replicas":3,"updateStrategy":{"rollingUpdate":{"partition":2}}}`, status: deployed, want: HoldResumed},
@@ -93,6 +97,7 @@ func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
 		"its strategy was restored":                            {kind: ds, former: `"RollingUpdate"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, want: HoldResumed},
 		"a DaemonSet with OnDelete":                            {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"OnDelete"}}`, status: scheduled},
 		"it has RollingUpdate since":                           {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, want: HoldPauseEnded},
+		"its pods were replaced, and a node is new":            {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: newNode},
 		"the pods that remain are on nodes that are not Ready": {kind: ds, former: `"OnDelete"`, spec: `{"updateStrategy":{"type":"RollingUpdate"}}`, status: scheduled, notReady: workload.ExcludedNodes{Nodes: 2}},
 		"a Knative Service, which has no such field":           {kind: workload.KnativeService, former: `null`, spec: `{"replicas":3}`, status: `"status":{}`},
 	} {
@@ -105,7 +110,7 @@ func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
 				}
 				annotations = fmt.Sprintf(`{%q:%s}`, v1alpha1.HoldAnnotation, hold)
 			}
-			w := readWorkload(t, tc.kind, `{"metadata":{"annotations":`+annotations+`},"spec":`+tc.spec+`,`+tc.status+`}`)
+			w := readWorkload(t, tc.kind, `{"metadata":{"generation":2,"annotations":`+annotations+`},"spec":`+tc.spec+`,`+tc.status+`}`)
 			if got := workloadOf(w, tc.notReady).HoldState; got != tc.want {
 				t.Errorf("state %d, want %d", got, tc.want)
 			}
