@@ -135,6 +135,29 @@ func TestAReleaseWhosePodNamesAreCutIsJudged(t *testing.T) {
 	}
 }
 
+// The old pods are deleted at the success.
+func TestAReleaseWhosePodNamesAreCutIsComparedWithItsOldPodsDuringProbation(t *testing.T) {
+	reader := append(pods("new", 3, 0, duration+time.Hour, 20), pods("old", 7, -time.Hour, duration, 300)...)
+	f := newCutNames(t, strings.Repeat("a", 60), reader, "new-a")
+	f.add(t, ft.Version, "6f4f", "new-a", "new-b", "new-c")
+	f.add(t, "v1", "7b9c")
+	old := f.names("old-a", "old-b", "old-c", "old-d", "old-e", "old-f", "old-g")
+	batch := f.ChangePod(ft.BatchName(1))
+	passed := passedBatch()
+	batch.Spec.Judges[0].ProbationSeconds = passed.Spec.Judges[0].ProbationSeconds
+	batch.Status = passed.Status
+	batch.Status.MetricRecord.Target.Old = old
+	f.Write(batch)
+	f.onProbation(t, 0, 10*time.Minute)
+	if err := f.wake(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	r := f.ChangePod(ft.BatchName(1)).Status.Probation
+	if r.Target.Old != old || r.Verdict != judgev1alpha1.VerdictFail || r.Reason != judgev1alpha1.ReasonMetricWorse {
+		t.Errorf("compared with %q: verdict %s, reason %s (%s)", r.Target.Old, r.Verdict, r.Reason, r.Message)
+	}
+}
+
 func TestThePodsOfReplicaSetsWhoseNamesAreCut(t *testing.T) {
 	const partly = 56 // of the hash, one character is left
 	for name, tc := range map[string]struct {

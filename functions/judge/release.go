@@ -180,8 +180,8 @@ func (f *function) firstOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 
 // findPods finds the pods of a release and those of the other versions of its workload. The
 // pods of a ReplicaSet have its name as prefix, also if there are none now: the Revisions of a
-// Knative Service scale to zero. If the prefix is ambiguous, the claimed pods and those that exist are
-// found. Pods that the workload owns itself are found by their names; those of a StatefulSet
+// Knative Service scale to zero. If the prefix is ambiguous, the claimed pods, those that exist and the
+// old ones in the record are found. Pods that the workload owns itself are found by their names; those of a StatefulSet
 // have the same names in each version.
 func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, out *release, owned func([]corev1.Pod) (patterns, error)) error {
 	// Resource version 0: the cache of the API server suffices.
@@ -211,6 +211,9 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		}
 		newAreAmbiguous := slices.ContainsFunc(out.newPods, func(p string) bool { return ambiguous[p] })
 		out.patterns = find(byName(ambiguous, pods))
+		if record := batch.Status.MetricRecord; record != nil {
+			out.oldPods = append(out.oldPods, patternsOf(record.Target.Old)...) // those of a release on probation are deleted
+		}
 		if newAreAmbiguous {
 			out.newPods = append(out.newPods, claimedPods(batch.Spec.PodInfos)...)
 		}
