@@ -40,7 +40,8 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifiers verify verdicts of the server and events of the controller.
 	verifiers Verifiers
-	// limiter limits Kubernetes Events. shown identifies those that the process created, or tried to.
+	// limiter limits Kubernetes Events. shown identifies those that the process created, or may not
+	// create, or whose object is gone.
 	limiter *rate.Limiter
 	shown   *cache.LRUExpireCache
 	letters metrics.Counter

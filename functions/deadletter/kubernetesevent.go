@@ -77,7 +77,15 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	if !f.limiter.AllowN(f.clock.Now(), 1) {
 		return errRateLimited
 	}
-	f.shown.Add(key, nil, remembered)
+	err = f.create(ctx, e, stored, resource, namespace, name)
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		f.shown.Add(key, nil, remembered)
+	}
+	return err
+}
+
+// create creates the Kubernetes Event, which has no content of the CloudEvent if stored is empty.
+func (f *function) create(ctx context.Context, e event.Event, stored string, resource schema.GroupVersionResource, namespace, name string) error {
 	object, err := f.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read %s %s/%s: %w", resource.Resource, namespace, name, err)

@@ -1,8 +1,13 @@
 package deadletter_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/events"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
@@ -39,6 +44,25 @@ func TestARepeatedWakeUpTakesNothingFromTheLimit(t *testing.T) {
 	}
 	if n := len(kubernetesEvents(t, c)); n != 2 {
 		t.Errorf("%d Kubernetes Events, want that of the wake-up and that of the report", n)
+	}
+}
+
+func TestAnEventThatCouldNotBeShownIsShownWhenItIsRepeated(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	failed := false
+	c.Kube.PrependReactor("create", "events", func(k8stesting.Action) (bool, runtime.Object, error) {
+		first := !failed
+		failed = true
+		return first, nil, apierrors.NewInternalError(errors.New("etcd is unavailable"))
+	})
+	f := newFunction(t, c)
+	for range 2 {
+		if err := f(t.Context(), undelivered(t, wakeUp())); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(kubernetesEvents(t, c)); n != 1 {
+		t.Errorf("%d Kubernetes Events, want 1", n)
 	}
 }
 
