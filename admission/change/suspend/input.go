@@ -27,6 +27,7 @@ func InputOf(c admission.Change) Input {
 		Suspended:               suspended,
 		ByController:            c.ByController(),
 		TemplateChanged:         c.TemplateChanged,
+		TemplateMissing:         len(c.New.Template.Spec.Containers) == 0,
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
 		TrafficToFailedRevision: givesTrafficToFailedRevision(c),
 		// The mutating webhook has removed the label and written the annotation.

@@ -40,3 +40,17 @@ func TestWhichUpdatesResumeAStoppedStatefulSet(t *testing.T) {
 		}
 	}
 }
+
+func TestAReferenceToATemplateIsNoTemplate(t *testing.T) {
+	read := func(spec string) *workload.Workload {
+		w, err := workload.Read(workload.Deployment, []byte(`{"spec":`+spec+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	template, reference := read(`{"template":{"spec":{"containers":[{"name":"c"}]}}}`), read(`{"workloadRef":{"name":"d"}}`)
+	if !InputOf(admission.Change{Old: template, New: reference}).TemplateMissing || InputOf(admission.Change{Old: reference, New: template}).TemplateMissing {
+		t.Error("the template of the old object counts")
+	}
+}
