@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/apis"
@@ -40,19 +41,16 @@ func (*Mux) Path() string { return webhookpath.Prefix }
 // Known answers requests for unknown webhooks with 404, and calls next with the others. A replica of another version, or
 // one that has read a new workload kind earlier, may have more webhooks. The API server applies the failurePolicy of a
 // webhook to an error, and not to a denial.
-func (m *Mux) Known(next http.Handler) http.Handler {
+func (m *Mux) Known(logger *zap.SugaredLogger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name := webhookName(r); !m.knows(name) {
+		name := webhookName(r)
+		if _, known := m.find(name); !known {
+			logger.Warnw("A request for an unknown webhook gets status 404; the failurePolicy decides", "webhook", name)
 			http.Error(w, fmt.Sprintf("unknown webhook %q", name), http.StatusNotFound)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (m *Mux) knows(webhook string) bool {
-	_, ok := m.find(webhook)
-	return ok
 }
 
 // Admit implements webhook.AdmissionController.

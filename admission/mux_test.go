@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +73,7 @@ func TestTheMuxCallsTheWebhookOfThePath(t *testing.T) {
 // During an upgrade, the API server calls a new webhook also at former replicas.
 func TestTheFailurePolicyOfAnUnknownWebhookDecides(t *testing.T) {
 	m, _ := newMux(t)
-	handler := m.Known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	handler := m.Known(zap.NewNop().Sugar(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for path, want := range map[string]int{
 		"/admission/yes.kb.io":    http.StatusOK,
 		"/admission/no.kb.io":     http.StatusOK,

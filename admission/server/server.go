@@ -35,7 +35,7 @@ func NewController(ctx context.Context, p *Process, configs *webhookconfig.Recon
 		return nil, fmt.Errorf("create the webhook: %w", err)
 	}
 	handler.InformersHaveSynced() // the process serves only then
-	p.handler = mux.Known(handler)
+	p.handler = mux.Known(logging.FromContext(ctx), handler)
 	p.callers = &callers{
 		secret: func() (*corev1.Secret, error) {
 			return configs.Secrets.Secrets(v1alpha1.SystemNamespace).Get(configs.Secret)
