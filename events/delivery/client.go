@@ -23,8 +23,8 @@ const (
 	// connectTimeout is short because the Broker is in the same cluster: an
 	// address that accepts no connection within this time is unreachable.
 	connectTimeout = 3 * time.Second
-	// idleConns is the maximum number of idle connections to the Broker.
-	idleConns = 32
+	// idleConns is the maximum number of idle connections to the Broker: one for each worker of the six queues.
+	idleConns = 5*defaultWorkers + podFinishedWorkers
 	// maxResponse is how many bytes of a response are read so that its connection
 	// can be reused. A Broker responds without a body.
 	maxResponse = 64 << 10

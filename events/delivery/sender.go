@@ -35,7 +35,7 @@ type Options struct {
 	queueLength int
 	// workers is the number of workers of each of these queues. A worker sends one event at a
 	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
-	// more workers are needed than the rate suggests. Default 16.
+	// more workers are needed than the rate suggests. Default defaultWorkers.
 	workers int
 	// sendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
@@ -61,6 +61,7 @@ const (
 	DefaultSendTimeout = 30 * time.Second
 	// DefaultDrainTime limits how long a Sender continues to send after its context ended.
 	DefaultDrainTime = 5 * time.Second
+	defaultWorkers   = 16
 )
 
 // Signer signs an event; *eventsigning.Store implements it.
@@ -70,7 +71,7 @@ type Signer interface {
 
 func (o Options) withDefaults() Options {
 	o.queueLength = cmp.Or(o.queueLength, 1000)
-	o.workers = cmp.Or(o.workers, 16)
+	o.workers = cmp.Or(o.workers, defaultWorkers)
 	o.podFinishedPerSecond = cmp.Or(o.podFinishedPerSecond, 10)
 	o.sendTimeout = cmp.Or(o.sendTimeout, DefaultSendTimeout)
 	o.retryTime = cmp.Or(o.retryTime, 15*time.Second)

@@ -44,6 +44,13 @@ func TestEventsAreSentInBinaryModeWithTheirTrace(t *testing.T) {
 	}
 }
 
+func TestTheConnectionOfEachWorkerIsKept(t *testing.T) {
+	s := newFixture(t, Options{}, to("http://broker"))
+	if n := len(s.unlimited())*s.options.workers + podFinishedWorkers; n != idleConns {
+		t.Errorf("%d idle connections are kept for %d workers", idleConns, n)
+	}
+}
+
 func TestSendNeverBlocksAndAFullQueueDropsTheOldest(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{workers: 1, queueLength: 2}, to(b.URL))
