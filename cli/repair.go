@@ -40,7 +40,7 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 			}
 			return a.patchWorkload(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
 				change, err := repairOf(o, images, patch)
-				if err == nil && o.GetLabels()[v1alpha1.SuspendLabel] == "" {
+				if err == nil && v1alpha1.SuspensionOf(o.GetLabels()) == "" {
 					err = errors.New("the workload is not suspended, so it needs no repair: release the change as usual, for example with kubectl set image")
 				}
 				return change, err

@@ -20,11 +20,12 @@ func TestRepairAndRetryChangeOnlyWhatTheyCanRelease(t *testing.T) {
 		output                         string
 		code                           int
 	}{
-		"repair":                {repair, suspendedDeployment, namespace("enabled"), 1, "deployment/web changed, and no release has begun yet: `kubectl breakwater explain deployment/web", 0},
-		"repair, not suspended": {repair, running, namespace("enabled"), 0, "the workload is not suspended, so it needs no repair", 1},
-		"repair, not opted in":  {repair, suspendedDeployment, namespace("true"), 0, `deployment/web was not changed, because no release would begin: namespace shop has no label`, 1},
-		"retry, not suspended":  {retry, running, namespace("enabled"), 1, "deployment/web changed", 0},
-		"retry, not opted in":   {retry, running, namespace("true"), 0, "deployment/web was not changed, because no release would begin: namespace shop has no label", 1},
+		"repair":                                         {repair, suspendedDeployment, namespace("enabled"), 1, "deployment/web changed, and no release has begun yet: `kubectl breakwater explain deployment/web", 0},
+		"repair, frozen without a value":                 {repair, strings.Replace(suspendedDeployment, "1700000000", "", 1), namespace("enabled"), 1, "deployment/web changed", 0},
+		"repair, not suspended":                          {repair, running, namespace("enabled"), 0, "the workload is not suspended, so it needs no repair", 1},
+		"repair, not opted in":                           {repair, suspendedDeployment, namespace("true"), 0, `deployment/web was not changed, because no release would begin: namespace shop has no label`, 1},
+		"retry, not suspended":                           {retry, running, namespace("enabled"), 1, "deployment/web changed", 0},
+		"retry, not opted in":                            {retry, running, namespace("true"), 0, "deployment/web was not changed, because no release would begin: namespace shop has no label", 1},
 		"retry, without the right to read the namespace": {retry, running, failure("Forbidden", 403), 1, "deployment/web changed", 0},
 	} {
 		server := discovery.with(deploymentPath+"/web", tc.deployment).with("/api/v1/namespaces/shop", tc.namespace)
