@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -9,18 +10,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// firstReadTimeout is how long follow repeats its first read and watch: longer than an API server restarts.
+const firstReadTimeout = 30 * time.Second
+
 // follow calls read now and after each change of a release or batch of the namespace, until read is done, fails
 // finally, or the context ends. It prints an error that may pass, such as that of an API server that restarts, and
-// reads again. It returns the error of the last read.
+// reads again. It returns the error of the last read. Without a first answer for firstReadTimeout, an error is final.
 func (a *app) follow(ctx context.Context, c *clients, namespace string, read func() (done bool, err error)) error {
 	var changed <-chan struct{}
-	failed := false
+	failed, begin := false, time.Now()
 	for {
+		late := changed == nil && time.Since(begin) >= firstReadTimeout
 		done, err := read()
 		if changed == nil && err == nil && !done {
 			changed, err = c.changes(ctx, namespace)
 		}
-		if done || isFinal(err) || ctx.Err() != nil {
+		if done || isFinal(err) || late && err != nil || ctx.Err() != nil {
 			return err
 		}
 		if err == nil {
@@ -42,6 +47,7 @@ func (a *app) follow(ctx context.Context, c *clients, namespace string, read fun
 
 // isFinal reports whether a read that failed would fail again.
 func isFinal(err error) bool {
-	wrong := argumentError("")
-	return errors.As(err, &wrong) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	wrong, untrusted := argumentError(""), (*tls.CertificateVerificationError)(nil)
+	return errors.As(err, &wrong) || errors.As(err, &untrusted) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"strings"
@@ -63,6 +65,8 @@ func TestStatusReadsAgainAfterAnErrorThatMayPass(t *testing.T) {
 		"the right was removed":                          {2, apierrors.NewForbidden(releases, "", nil), true},
 		"the right is missing":                           {1, apierrors.NewForbidden(releases, "", nil), true},
 		"the token has expired":                          {2, apierrors.NewUnauthorized("expired"), true},
+		"the certificate is not trusted":                 {1, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		"the request is malformed":                       {1, apierrors.NewBadRequest("an HTTP request to an HTTPS server"), true},
 		"the workload was deleted":                       {2, argumentErrorf("deployment %q is not in namespace default", "web"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +95,20 @@ func TestStatusReadsAgainAfterAnErrorThatMayPass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An address that nothing listens on is an error, and not a release that has not ended.
+func TestStatusGivesUpIfNoReadSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unreachable := apierrors.NewServiceUnavailable("unreachable")
+		c := running(t, func(int) error { return unreachable })
+		begin := time.Now()
+		_, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: io.Discard}}).awaitRelease(t.Context(), c, "deployment/sleep", 10*time.Minute)
+		var exit exitError
+		if waited := time.Since(begin); !errors.Is(err, unreachable) || errors.As(err, &exit) || waited != firstReadTimeout {
+			t.Errorf("got %v after %s", err, waited)
+		}
+	})
 }
 
 // The release knows only the pods that exist.
