@@ -14,11 +14,11 @@ import (
 const firstReadTimeout = 30 * time.Second
 
 // follow calls read now and after each change of a release or batch of the namespace, until read is done, fails
-// finally, or the context ends. It prints an error that may pass, such as that of an API server that restarts, and
+// finally, or the context ends. It prints a new error that may pass, such as that of an API server that restarts, and
 // reads again. It returns the error of the last read. Without a first answer for firstReadTimeout, an error is final.
 func (a *app) follow(ctx context.Context, c *clients, namespace string, read func() (done bool, err error)) error {
 	var changed <-chan struct{}
-	failed, begin := false, time.Now()
+	printed, begin := "", time.Now()
 	for {
 		late := changed == nil && time.Since(begin) >= firstReadTimeout
 		done, err := read()
@@ -29,14 +29,15 @@ func (a *app) follow(ctx context.Context, c *clients, namespace string, read fun
 			return err
 		}
 		if err == nil {
+			printed = ""
 			select {
 			case <-ctx.Done():
 			case <-changed:
 			}
-		} else if !failed {
-			_, _ = fmt.Fprintf(a.ErrOut, "%v; reading again\n", err)
+		} else if printed != err.Error() { // there may be no other change
+			printed = err.Error()
+			_, _ = fmt.Fprintf(a.ErrOut, "%s; reading again\n", printed)
 		}
-		failed = err != nil // there may be no other change
 		select {
 		case <-ctx.Done():
 			return err

@@ -133,9 +133,10 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		return answer, err
 	case answer.Workload == "":
 		return answer, exitError{exitTimeout, fmt.Sprintf("the state of %s could not be read within %s: %v", argument, timeout, err)}
-	default:
-		return answer, nil
+	case err != nil && answer.Version != "": // err is not that it has no release
+		answer.Message += fmt.Sprintf("; the last read failed: %v", err)
 	}
+	return answer, nil
 }
 
 func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -107,6 +108,27 @@ func TestStatusGivesUpIfNoReadSucceeds(t *testing.T) {
 		var exit exitError
 		if waited := time.Since(begin); !errors.Is(err, unreachable) || errors.As(err, &exit) || waited != firstReadTimeout {
 			t.Errorf("got %v after %s", err, waited)
+		}
+	})
+}
+
+func TestStatusPrintsEachNewErrorAndAtTheTimeoutTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := at(1, "busybox:1")
+		c := cluster(t, optedIn, d) // the release has no ChangeWorkload yet
+		n := 0
+		c.breakwater.(*fake.Clientset).PrependReactor("list", "changepods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if !a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() {
+				return false, nil, nil
+			}
+			n++ // 1 to 4, one in each second
+			return true, nil, fmt.Errorf("error %d", n/3)
+		})
+		var errOut bytes.Buffer
+		answer, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}).awaitRelease(t.Context(), c, "deployment/sleep", 3500*time.Millisecond)
+		const want = "list the batches: error 0; reading again\nlist the batches: error 1; reading again\n"
+		if err != nil || !strings.HasSuffix(errOut.String(), want) || !strings.HasSuffix(answer.Message, "; the last read failed: list the batches: error 1") {
+			t.Errorf("got %+v, %v, printed %q", answer, err, errOut.String())
 		}
 	})
 }

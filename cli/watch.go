@@ -55,19 +55,24 @@ func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{
 // watch shows an answer now and after each change of it, until the context ends.
 func (a *app) watch(ctx context.Context, c *clients, namespace string, show func(context.Context, io.Writer) error) error {
 	var last []byte
+	screen := terminal(a.Out)
 	err := a.follow(ctx, c, namespace, func() (bool, error) {
 		var next bytes.Buffer
-		if err := show(ctx, &next); err != nil || bytes.Equal(last, next.Bytes()) {
+		err := show(ctx, &next)
+		if err != nil && screen != nil {
+			last = nil // the next answer clears the error
+		}
+		if err != nil || bytes.Equal(last, next.Bytes()) {
 			return false, err
 		}
 		before := ""
-		if screen := terminal(a.Out); screen != nil {
+		if screen != nil {
 			_, _ = fmt.Fprint(screen, "\x1b[H\x1b[2J") // clears it
 		} else if last != nil {
 			before = "\n"
 		}
 		last = next.Bytes()
-		_, err := fmt.Fprintf(a.Out, "%s%s", before, last)
+		_, err = fmt.Fprintf(a.Out, "%s%s", before, last)
 		return err != nil, err
 	})
 	if ctx.Err() != nil {
