@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // WayOut is a way out of a state: what it does, and the command.
@@ -237,8 +238,11 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.Why = append(e.Why, "batch "+b.Name+" "+why)
 	}
 	if len(f.BatchesOf(c)) == 0 {
-		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready",
-			"if a pod does not run and none becomes Ready, Breakwater rolls back (OpsConfigInfo of type self-healing: by default on, after 2m)")
+		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
+		if f.LastSucceeded() != nil && f.Kind != workload.KnativeService.Argument() {
+			e.Why = append(e.Why, "if a pod does not run and none becomes Ready, Breakwater may roll back "+
+				"(OpsConfigInfo of type self-healing: by default on, after 2m; docs/change/rollback.md)")
+		}
 		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
 	}
 	if resumed && e.Reason != v1alpha1.ReasonOrderPending || e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped

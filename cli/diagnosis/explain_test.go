@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func input(change ...func(*diagnosis.Input)) diagnosis.Input {
@@ -163,6 +164,26 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 				t.Errorf("ways out of nothing: %s", all)
 			}
 		})
+	}
+}
+
+func TestAnExplanationNamesSelfHealingOnlyIfItCanRollBack(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	running, good := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, ""), release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
+	good.Spec.Reversion, good.Spec.Attempt = "good", 1
+	knative := func(f *diagnosis.Input) { f.Kind = workload.KnativeService.Argument() }
+	for name, tc := range map[string]struct {
+		input diagnosis.Input
+		want  bool
+	}{
+		"another version succeeded": {input(with(running, good)), true},
+		"a first release":           {input(with(running)), false},
+		"a Knative Service":         {input(with(running, good), knative), false},
+	} {
+		why := strings.Join(diagnosis.Explain(tc.input).Why, "\n")
+		if !strings.Contains(why, "no pod is in a batch yet") || strings.Contains(why, "Breakwater may roll back") != tc.want || strings.Contains(why, "self-healing") != tc.want {
+			t.Errorf("%s: the explanation is\n%s", name, why)
+		}
 	}
 }
 
