@@ -53,7 +53,7 @@ func (o *Observer) Observe(ctx context.Context, namespace, name, marker string) 
 	evidence := Evidence{Log: log, Nodes: nodes}
 	r = Release{
 		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas,
-		Suspended: d.Labels[v1alpha1.SuspendLabel] != "", Paused: d.Spec.Paused, Complete: complete(d),
+		Suspended: v1alpha1.SuspensionOf(d.Labels) != "", Paused: d.Spec.Paused, Complete: complete(d),
 	}
 	for _, p := range c.Status.DefenseCheckFailPods {
 		r.Failed = append(r.Failed, p.Pod)

@@ -61,7 +61,7 @@ func (s *steps) await(ctx context.Context, namespace, release, condition string)
 func (s *steps) awaitOnlyOne(ctx context.Context, release string) error {
 	err := until(ctx, "only the repair is left", time.Minute, func(ctx context.Context) (bool, error) {
 		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
-		if err != nil || d.Labels[v1alpha1.SuspendLabel] != "" {
+		if err != nil || v1alpha1.SuspensionOf(d.Labels) != "" {
 			return false, err
 		}
 		r, err := kubectl.Kubectl{}.Run(ctx, "get", "changeworkloads", "-n", demo, "-o", "name")

@@ -64,7 +64,7 @@ func isCurrent(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
 }
 
 func suspendedCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
-	since := w.Labels[v1alpha1.SuspendLabel]
+	since := v1alpha1.SuspensionOf(w.Labels)
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}

@@ -449,16 +449,19 @@ func TestTheWarningsOfADenialAreNotCutByTheAPIServer(t *testing.T) {
 }
 
 func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing.T) {
-	byHand := label(v1alpha1.SuspendLabel, "holidays")
 	// The failed version still exists for some time after its repair succeeded.
 	failed, repair := &v1alpha1.ChangeWorkload{}, &v1alpha1.ChangeWorkload{}
 	failed.Spec.Attempt, failed.Status.Phase = 1, v1alpha1.ReleaseSuspend
 	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.ReleaseSuccess
-	for _, known := range [][]*v1alpha1.ChangeWorkload{nil, {failed, repair}} {
-		causes := newFixture(admissiontest.History{Known: known}, true).admit(t,
+	for value, tc := range map[string]struct {
+		known []*v1alpha1.ChangeWorkload
+		since string
+	}{"holidays": {nil, "holidays"}, "": {nil, "true"}, "repaired": {[]*v1alpha1.ChangeWorkload{failed, repair}, "repaired"}} {
+		byHand := label(v1alpha1.SuspendLabel, value)
+		causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t,
 			admissiontest.Request(t, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2"))), false,
 		).Response.Result.Details.Causes
-		want := "suspended since holidays; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
+		want := "suspended since " + tc.since + "; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
 			t.Error(diff)
 		}
