@@ -41,13 +41,12 @@ func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err e
 // checkOptedIn returns an error if the namespace of a workload is not opted in. Without the right to read namespaces
 // it returns none.
 func (c *clients) checkOptedIn(ctx context.Context, t target) error {
-	f := diagnosis.Input{Namespace: t.object.GetNamespace()}
-	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
+	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, t.object.GetNamespace(), metav1.GetOptions{})
 	if err != nil || v1alpha1.OptedIn(namespace) {
 		return nil
 	}
-	f.NamespaceLabel = namespace.Labels[v1alpha1.NamespaceLabel]
-	return fmt.Errorf("%s was not changed, because no release would begin: %s", t, f.StateOf(v1alpha1.Release{}).Message)
+	return fmt.Errorf("%s was not changed, because no release would begin: %s",
+		t, diagnosis.NotOptedIn(namespace.Name, namespace.Labels[v1alpha1.NamespaceLabel]))
 }
 
 // inputFrom is input without OptedIn and NamespaceLabel. releases and batches are at least those of the workload.

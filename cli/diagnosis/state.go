@@ -61,7 +61,7 @@ func (r ReleaseState) After(waited time.Duration) ReleaseState {
 // command started.
 func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 	if !f.OptedIn {
-		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", f.notOptedIn()}
+		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", NotOptedIn(f.Namespace, f.NamespaceLabel)}
 	}
 	r := StateOf(awaited, f.CurrentRelease(), f.Find(awaited))
 	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
@@ -77,16 +77,16 @@ func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 	return r
 }
 
-// notOptedIn says why releases in the namespace are not judged.
-func (f Input) notOptedIn() string {
+// NotOptedIn says why releases in a namespace are not judged. label is the value of the label that opts it in.
+func NotOptedIn(namespace, label string) string {
 	value := ""
 	switch {
-	case v1alpha1.ExcludedNamespace(f.Namespace):
-		return fmt.Sprintf("releases in namespace %s are never judged: Breakwater needs its pods to start", f.Namespace)
-	case f.NamespaceLabel != "":
-		value = fmt.Sprintf(": its value is %q", f.NamespaceLabel)
+	case v1alpha1.ExcludedNamespace(namespace):
+		return fmt.Sprintf("releases in namespace %s are never judged: Breakwater needs its pods to start", namespace)
+	case label != "":
+		value = fmt.Sprintf(": its value is %q", label)
 	}
-	return fmt.Sprintf("namespace %s has no label %s=%s%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled, value)
+	return fmt.Sprintf("namespace %s has no label %s=%s%s, so releases in it are not judged", namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled, value)
 }
 
 // StateOf returns the state of release awaited, which was the current one of its workload when
