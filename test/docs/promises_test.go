@@ -76,7 +76,7 @@ func testsOf(t *testing.T, folder string) string {
 // isSpec reports whether a spec of test/e2e, with the given sources, has the sentence.
 func isSpec(specs, sentence string) bool { return strings.Contains(specs, `{"`+sentence+`", `) }
 
-// pagesWithoutPromises explain words, or list tests.
+// pagesWithoutPromises are the glossary, and the lists of tests themselves.
 var pagesWithoutPromises = []string{faultsPage, "docs/glossary.md", promisesPage}
 
 func TestEveryPageHasAPromise(t *testing.T) {
