@@ -3,6 +3,8 @@
 package change
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // A namespace that is opted out stands for a webhook that is unreachable.
@@ -38,7 +41,13 @@ func TestASavedManifestThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
 			w.mustPatch(t, releaseOf("v2"))
 			w.awaitBatch(t, 2)
 			kubectl(t, "", "label", "namespace", w.namespace, v1alpha1.NamespaceLabel+"-")
-			kubectl(t, string(manifest), "replace", "-f", "-")
+			// kubectl reads the resourceVersion first, and the controllers write at this time.
+			await(t, "the replacement", func(context.Context) error {
+				if r := (runner.Kubectl{}).Try(t, string(manifest), "replace", "-f", "-"); r.Code != 0 {
+					return errors.New(r.String())
+				}
+				return nil
+			})
 			kubectl(t, "", "label", "namespace", w.namespace, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 			if c := w.awaitSaved(t, 3); c.Spec.Reversion != saved.GetLabels()[v1alpha1.VersionKey] {
 				t.Errorf("attempt 3 is version %s, want %s", c.Spec.Reversion, saved.GetLabels()[v1alpha1.VersionKey])
