@@ -92,6 +92,7 @@ var Proofs = []Proof{
 	in("test/change/connect_test.go", `"connect", "--server", serving.URL`, `kubectl breakwater connect.*`),
 	in("test/change/replay_test.go", `"deadletters", "replay", "--all"`, `kubectl breakwater deadletters.*`),
 	in("test/e2e/protection/plugin_test.go", `"-n", n.name, "permissions"`, `kubectl breakwater permissions -A`),
+	in("test/e2e/protection/plugin_test.go", `append(in, "explain", "pub/web")`, `kubectl breakwater explain pub/web`),
 	on(Change, `kubectl breakwater (explain|get|help|status).*`),
 	in("test/e2e/walkthrough_test.go", `"patch", "changepod", "--subresource=status", batch`, `kubectl patch changepod --subresource=status .*`),
 	not(embedded, system+`(logs .*|rollout restart deployment controller)`),
