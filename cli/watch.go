@@ -76,7 +76,7 @@ func (a *app) watch(ctx context.Context, c *clients, namespace string, show func
 		return err != nil, err
 	})
 	if ctx.Err() != nil {
-		return nil // the user ended the watch
+		return nil //nolint:nilerr // the user ended the watch
 	}
 	return err
 }
