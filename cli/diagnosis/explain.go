@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,11 +83,7 @@ func Explain(f Input) Explanation {
 }
 
 func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	since := v1alpha1.SuspensionOf(f.Labels)
-	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
-		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
-	}
-	e.Why = append(e.Why, "suspended since "+since+": changes of its pod template are denied (unless isBlockingUp is off or shadow is on)")
+	e.Why = append(e.Why, v1alpha1.SuspensionText(f.Labels)+": changes of its pod template are denied (unless isBlockingUp is off or shadow is on)")
 	failed := c
 	if failed == nil || failed.Status.Phase != v1alpha1.ReleaseSuspend {
 		failed = f.newest(v1alpha1.ReleaseSuspend)

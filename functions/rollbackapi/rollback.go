@@ -140,13 +140,12 @@ func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructure
 	if err != nil {
 		return Input{}, err
 	}
-	_, suspended := g.Labels[v1alpha1.SuspendLabel]
 	return Input{
 		Kind: kind, Name: g.Name,
 		OptedIn: v1alpha1.OptedIn(ns), Known: g.known, Release: g.release,
 		Deleting:  g.DeletionTimestamp != nil,
 		Paused:    kind.GroupKind() == workload.Deployment.GroupKind() && pausedByPerson(g.Workload),
-		Suspended: suspended,
+		Suspended: v1alpha1.SuspensionOf(g.Labels) != "",
 		Succeeded: g.succeeded, Failed: g.failed,
 		Version: asked.Version, Attempt: asked.Attempt,
 		Pending: v1alpha1.RollbackRequestOf(g.Annotations),

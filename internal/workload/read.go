@@ -14,6 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 )
 
+// WriteTemplate says what to write if HasTemplate is false.
+const WriteTemplate = "spec.template has no containers: write the pod template there instead of a reference to it (spec.workloadRef)"
+
 // Workload is a workload of any kind. It is read from an object of the API and
 // never written back: changes are patches.
 type Workload struct {
@@ -55,6 +58,9 @@ type Workload struct {
 	// none. It may not be Ready yet.
 	LatestRevision string
 }
+
+// HasTemplate reports whether spec.template has a container. A reference to a template (spec.workloadRef) is none.
+func (w *Workload) HasTemplate() bool { return len(w.Template.Spec.Containers) > 0 }
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
 func (w *Workload) PausedOrHeld() bool {

@@ -3,9 +3,7 @@ package suspend
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,15 +62,12 @@ func isCurrent(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
 }
 
 func suspendedCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
-	since := v1alpha1.SuspensionOf(w.Labels)
-	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
-		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
-	}
+	text := v1alpha1.SuspensionText(w.Labels)
 	if failed == nil {
-		return fmt.Sprintf("suspended since %s; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted", since)
+		return text + "; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 	}
-	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) %s%s",
-		since, failed.Spec.Reversion, failed.Name, howFailed(failed), failedPods(failed))
+	return fmt.Sprintf("%s: version %s (ChangeWorkload %s) %s%s",
+		text, failed.Spec.Reversion, failed.Name, howFailed(failed), failedPods(failed))
 }
 
 // howFailed says how a version failed: only a judged pod proves that a check did.

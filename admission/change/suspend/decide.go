@@ -20,9 +20,9 @@ type Input struct {
 	ByController bool
 	// TemplateChanged: the update changes the pod template, so it is a release.
 	TemplateChanged bool
-	// TemplateMissing: the new template has no containers, so its release would not be judged, and would not end the
-	// suspension.
-	TemplateMissing bool
+	// NoTemplate: the workload has no pod template, or only a reference to one. Its release would not be judged, and
+	// would not end the suspension.
+	NoTemplate bool
 	// SuspensionOrHoldChanged: the update ends or changes the suspension or the hold, resumes a stopped rollout
 	// that is not that of the admitted repair or rollback, or changes only the version or attempt on the template of
 	// a Knative Service.
@@ -91,9 +91,8 @@ func Decide(in Input) Decision {
 		return Decision{Outcome: Admit}
 	case in.ByController && !in.TemplateChanged:
 		return Decision{Outcome: Admit}
-	case in.TemplateChanged && in.TemplateMissing && in.Blocking:
-		return deny(in, "spec.template has no containers, so its release would not be judged; "+
-			"write the pod template there instead of a reference to it (spec.workloadRef)")
+	case in.TemplateChanged && in.NoTemplate && in.Blocking:
+		return deny(in, "its release would not be judged: "+workload.WriteTemplate)
 	case in.TemplateChanged && (in.Succeeded || in.ByController):
 		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 	case in.TemplateChanged && in.RepairRequested && (!in.RepairUsed || !in.Blocking):

@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 	const (
 		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
 		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; name another Revision; the success of a repair or a rollback restores the traffic"
-		missing = fixed + ": spec.template has no containers, so its release would not be judged; write the pod template there instead of a reference to it (spec.workloadRef)"
+		missing = fixed + ": its release would not be judged: spec.template has no containers: write the pod template there instead of a reference to it (spec.workloadRef)"
 		unknown = fixed + ": Breakwater could not find out whether this version succeeded before: try again"
 	)
 	for name, tc := range map[string]struct {
@@ -50,8 +50,8 @@ func TestDecide(t *testing.T) {
 		"repair":                                 {in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},
 		"repair without the suspend label":       {in: Input{TemplateChanged: true, RepairRequested: true, SuspensionOrHoldChanged: true}, want: repaired()},
 		"second repair":                          {in: Input{TemplateChanged: true, RepairRequested: true, RepairUsed: true}, want: denied(used)},
-		"repair without a template":              {in: Input{TemplateChanged: true, RepairRequested: true, TemplateMissing: true}, want: denied(missing)},
-		"rollback without a template":            {in: Input{TemplateChanged: true, Succeeded: true, TemplateMissing: true}, want: denied(missing)},
+		"repair without a template":              {in: Input{TemplateChanged: true, RepairRequested: true, NoTemplate: true}, want: denied(missing)},
+		"rollback without a template":            {in: Input{TemplateChanged: true, Succeeded: true, NoTemplate: true}, want: denied(missing)},
 		"repair label without a template change": {in: Input{RepairRequested: true}, want: admitted()},
 		"repair label, end of the hold without a template change": {in: Input{RepairRequested: true, SuspensionOrHoldChanged: true}, want: denied(fixed)},
 		"release after the repair":                                {in: Input{TemplateChanged: true, RepairUsed: true}, want: denied(fixed)},

@@ -18,20 +18,19 @@ func InputOf(c admission.Change) Input {
 	if c.Old == nil {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}
 	}
-	_, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	repair, labelled := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used, added := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations).UsesRepair(), AddedBypass(c)
 	return Input{
 		Kind:                    c.Old.Kind,
 		Name:                    c.Old.Name,
-		Suspended:               suspended,
+		Suspended:               v1alpha1.SuspensionOf(c.Old.Labels) != "",
 		ByController:            c.ByController(),
 		TemplateChanged:         c.TemplateChanged,
-		TemplateMissing:         len(c.New.Template.Spec.Containers) == 0,
+		NoTemplate:              !c.New.HasTemplate(),
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
 		TrafficToFailedRevision: givesTrafficToFailedRevision(c),
 		// The mutating webhook has removed the label and written the annotation.
-		RepairRequested:         labelled && repair != v1alpha1.IgnoredSuspendRefused || added != nil && added.Kind == v1alpha1.BypassRepair,
+		RepairRequested:         labelled && repair != v1alpha1.NoRepair || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:              used,
 		BypassRemoved:           used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
 		BypassAnnotationChanged: bypassAnnotationChanged(c),

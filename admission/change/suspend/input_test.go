@@ -50,7 +50,7 @@ func TestAReferenceToATemplateIsNoTemplate(t *testing.T) {
 		return w
 	}
 	template, reference := read(`{"template":{"spec":{"containers":[{"name":"c"}]}}}`), read(`{"workloadRef":{"name":"d"}}`)
-	if !InputOf(admission.Change{Old: template, New: reference}).TemplateMissing || InputOf(admission.Change{Old: reference, New: template}).TemplateMissing {
+	if !InputOf(admission.Change{Old: template, New: reference}).NoTemplate || InputOf(admission.Change{Old: reference, New: template}).NoTemplate {
 		t.Error("the template of the old object counts")
 	}
 }

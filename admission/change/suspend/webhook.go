@@ -99,8 +99,7 @@ func (h Handler) admitDeletion(ctx context.Context, req *admissionv1.AdmissionRe
 		return admission.Fail(err)
 	}
 	c := admission.Change{Old: old, User: req.UserInfo, DryRun: ptr.Deref(req.DryRun, false)}
-	_, suspended := old.Labels[v1alpha1.SuspendLabel]
-	in := Input{Kind: old.Kind, Name: old.Name, Suspended: suspended, Deletion: true, ByController: c.ByController()}
+	in := Input{Kind: old.Kind, Name: old.Name, Suspended: v1alpha1.SuspensionOf(old.Labels) != "", Deletion: true, ByController: c.ByController()}
 	return h.answer(ctx, req, c, withSettings(in, h.Settings()), Decision{Outcome: Admit})
 }
 

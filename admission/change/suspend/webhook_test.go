@@ -455,13 +455,13 @@ func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing
 	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.ReleaseSuccess
 	for value, tc := range map[string]struct {
 		known []*v1alpha1.ChangeWorkload
-		since string
+		shown string
 	}{"holidays": {nil, "holidays"}, "": {nil, "true"}, "repaired": {[]*v1alpha1.ChangeWorkload{failed, repair}, "repaired"}} {
 		byHand := label(v1alpha1.SuspendLabel, value)
 		causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t,
 			admissiontest.Request(t, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2"))), false,
 		).Response.Result.Details.Causes
-		want := "suspended since " + tc.since + "; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
+		want := "suspended by label " + v1alpha1.SuspendLabel + "=" + tc.shown + "; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
 			t.Error(diff)
 		}

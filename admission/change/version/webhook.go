@@ -128,8 +128,8 @@ func repairWithoutEffect(c admission.Change, in suspend.Input) string {
 	switch {
 	case !in.Suspended:
 		return ""
-	case c.New.Labels[label] == v1alpha1.IgnoredSuspendRefused:
-		return fmt.Sprintf("label %s: %q requests no repair: write %q", label, v1alpha1.IgnoredSuspendRefused, "true")
+	case c.New.Labels[label] == v1alpha1.NoRepair:
+		return fmt.Sprintf("label %s: %q requests no repair: write %q", label, v1alpha1.NoRepair, "true")
 	case in.RepairRequested && !in.TemplateChanged:
 		return fmt.Sprintf("%s, and this update does not change its pod template: label %s was removed without effect",
 			suspend.SuspendedMessage(in.Kind, in.Name), label)

@@ -620,7 +620,7 @@ func TestASubresourceIsNotChanged(t *testing.T) {
 func TestARepairLabelWithoutEffectCausesAWarning(t *testing.T) {
 	const key = v1alpha1.IgnoredSuspendLabel
 	running, held := build(versioned(1)), build(versioned(1), builder.Held)
-	repair, refused, next := label(key, "true"), label(key, "false"), image("busybox:2")
+	repair, noRepair, next := label(key, "true"), label(key, "false"), image("busybox:2")
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		want     []string
@@ -628,8 +628,8 @@ func TestARepairLabelWithoutEffectCausesAWarning(t *testing.T) {
 		"repair": {held, build(versioned(1), builder.Held, repair, next), nil},
 		"without a template change": {held, build(versioned(1), builder.Held, repair), []string{
 			"deployment sleep is suspended, and this update does not change its pod template: label " + key + " was removed without effect"}},
-		"false":                {held, build(versioned(1), builder.Held, refused, next), []string{`label ` + key + `: "false" requests no repair: write "true"`}},
-		"false, not suspended": {running, build(versioned(1), refused, next), nil},
+		"false":                {held, build(versioned(1), builder.Held, noRepair, next), []string{`label ` + key + `: "false" requests no repair: write "true"`}},
+		"false, not suspended": {running, build(versioned(1), noRepair, next), nil},
 	} {
 		answer := newHandler().Admit(t.Context(), admissiontest.Request(t, tc.old, tc.new))
 		if diff := cmp.Diff(tc.want, answer.Response.Warnings); diff != "" {

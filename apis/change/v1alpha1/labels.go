@@ -1,6 +1,11 @@
 package v1alpha1
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // SystemNamespace is where Breakwater is installed and where OpsConfigInfo
 // objects are read from.
@@ -30,8 +35,8 @@ const (
 	SuspendLabel = "altershield.defense.antgroup.com/suspend"
 	// IgnoredSuspendLabel marks an update as the repair. AlterShield Operator accepts any value.
 	IgnoredSuspendLabel = "altershield.defense.antgroup.com/ignored-suspend"
-	// IgnoredSuspendRefused is the only value of IgnoredSuspendLabel that requests no repair.
-	IgnoredSuspendRefused = "false"
+	// NoRepair is the only value of IgnoredSuspendLabel that requests no repair.
+	NoRepair = "false"
 	// FinishedLabel marks a pod that was Ready once.
 	FinishedLabel = "altershield.defense.antgroup.com/operate-finished"
 	// FinishedValue is the only value of FinishedLabel.
@@ -76,6 +81,16 @@ func SuspensionOf(labels map[string]string) string {
 		return "true"
 	}
 	return value
+}
+
+// SuspensionText says since when a workload is suspended, or by which label if its value is no time.
+func SuspensionText(labels map[string]string) string {
+	value := SuspensionOf(labels)
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return fmt.Sprintf("suspended by label %s=%s", SuspendLabel, value)
+	}
+	return "suspended since " + time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 }
 
 // annotationOf decodes the JSON of an annotation; nil if it is absent or malformed.

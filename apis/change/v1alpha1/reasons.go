@@ -126,8 +126,8 @@ const (
 // after its creation, and differ from the workload's template.
 const ReasonImagesChanged = "ImagesChanged"
 
-// ReasonTemplateMissing is the reason of an Event: a workload has no pod template, so its releases are not judged.
-const ReasonTemplateMissing = "TemplateMissing"
+// ReasonNoTemplate is the reason of an Event: a workload has no pod template, so its releases are not judged.
+const ReasonNoTemplate = "NoTemplate"
 
 // Reasons of rollbacks.
 const (

@@ -101,7 +101,7 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 	if freeze, _ := v1alpha1.FreezeOf(w.Labels, w.Annotations); freeze != "" {
 		return append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
 	}
-	if _, suspended := w.Labels[v1alpha1.SuspendLabel]; suspended {
+	if v1alpha1.SuspensionOf(w.Labels) != "" {
 		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)})
 	}
 	return ops

@@ -1,10 +1,9 @@
 // Package workload creates a ChangeWorkload for every release of a workload of
 // any kind.
 //
-// The webhook writes the release (version and attempt) on the workload. Where
-// it is missing, or the webhook missed a template or an earlier release that
-// replaced the object, this reconciler requests a readmission of the
-// workload. It writes nothing else to the workload. It creates one
+// The webhook writes the release (version and attempt) on the workload. If it is
+// missing, if the webhook missed a template, or if a manifest of an earlier release
+// replaced the object, this reconciler requests a readmission. It writes nothing else to the workload. It creates one
 // ChangeWorkload per version and attempt. An earlier attempt of the same version has a
 // ChangeWorkload of the same name; it is deleted first. When a release succeeds, the
 // ChangeWorkloads of the other releases are deleted as soon as their orders are closed and
@@ -123,7 +122,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		Kind:     w.Kind,
 
 		OfKnativeService: w.OfKnativeService(),
-		NoTemplate:       len(w.Template.Spec.Containers) == 0,
+		NoTemplate:       !w.HasTemplate(),
 
 		StoppedBeforeReplicaSet: w.StoppedBeforeReplicaSet(),
 
@@ -169,8 +168,8 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 // apply executes the decision, except the readmission.
 func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, decision Decision) error {
 	if decision.ReportNoTemplate {
-		r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonTemplateMissing,
-			"releases of this %s are not judged: spec.template has no containers; write the pod template there instead of a reference to it (spec.workloadRef)", w.Kind.Kind)
+		r.recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonNoTemplate,
+			"releases of this %s are not judged: %s", w.Kind.Kind, workload.WriteTemplate)
 		return nil
 	}
 	if decision.Conflict {

@@ -176,7 +176,7 @@ func TestReconcile(t *testing.T) {
 		Name:       "a workload without a template gets no ChangeWorkload, and an Event",
 		Key:        "default/Deployment.apps:sleep", // of an Argo Rollout with spec.workloadRef
 		Objects:    []runtime.Object{optedIn("default"), withoutTemplate},
-		WantEvents: []string{"Warning TemplateMissing releases of this Deployment are not judged: spec.template has no containers; write the pod template there instead of a reference to it (spec.workloadRef)"},
+		WantEvents: []string{"Warning NoTemplate releases of this Deployment are not judged: spec.template has no containers: write the pod template there instead of a reference to it (spec.workloadRef)"},
 		WantErr:    true, // asks to be queued again
 	}, {
 		Name:        "a Deployment without a version is readmitted; the rest waits for the webhook's work",
