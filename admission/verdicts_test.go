@@ -18,9 +18,9 @@ func TestAVerdictOfAPersonWithoutEffectCausesAWarning(t *testing.T) {
 		t.Errorf("the actions are %v: a verdict must not be denied", binding.Spec.ValidationActions)
 	}
 	const (
-		word  = "a verdict in podResults has no effect: write pass or unpass"
+		word  = "a verdict in podResults has no effect: write pass or fail"
 		pod   = "a verdict in podResults has no effect: its pod is not in spec.podInfos of this ChangePod"
-		order = "the verdict in orderResult has no effect: write pass or unpass"
+		order = "the verdict in orderResult has no effect: write pass or fail"
 	)
 	result := func(pod, verdict, source string) object {
 		r := object{"pod": pod, "verdict": verdict}

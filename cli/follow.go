@@ -13,9 +13,9 @@ import (
 // firstReadTimeout is how long follow repeats its first read and watch: longer than an API server restarts.
 const firstReadTimeout = 30 * time.Second
 
-// follow calls read now and after each change of a release or batch of the namespace, until read is done, fails
-// finally, or the context ends. It prints a new error that may pass, such as that of an API server that restarts, and
-// reads again. It returns the error of the last read. Without a first answer for firstReadTimeout, an error is final.
+// follow calls read now and after each change of a release or batch of the namespace, until read is done, returns a
+// final error (isFinal), or the context ends. It prints other errors, each once, and reads again. Without a successful
+// read within firstReadTimeout, each error is final.
 func (a *app) follow(ctx context.Context, c *clients, namespace string, read func() (done bool, err error)) error {
 	var changed <-chan struct{}
 	printed, begin := "", time.Now()

@@ -220,12 +220,12 @@ func (s simulated) outcomeText() string {
 
 func (a *app) printSimulated(format string, all []simulated) error {
 	var notAllowed []string
-	pods := 0 // that may be deleted
+	allowedPods := 0
 	for _, s := range all {
 		if !s.Allowed {
 			notAllowed = append(notAllowed, s.Object)
 		} else if strings.HasPrefix(s.Object, "pod/") {
-			pods++
+			allowedPods++
 		}
 	}
 	paint := a.paint()
@@ -253,7 +253,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 		return nil
 	})
-	if pods > 1 {
+	if allowedPods > 1 {
 		_, _ = fmt.Fprintln(a.ErrOut, "Each request was decided alone: together, later ones may be denied.")
 	}
 	if err == nil && len(notAllowed) > 0 {

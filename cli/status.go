@@ -122,7 +122,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 			_, _ = fmt.Fprintln(a.ErrOut, line)
 		}
 		if awaited == (v1alpha1.Release{}) {
-			return false, fmt.Errorf("%s has no release yet", argument)
+			return false, errNoRelease
 		}
 		return false, nil
 	})
@@ -133,11 +133,14 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 		return answer, err
 	case answer.Workload == "":
 		return answer, exitError{exitTimeout, fmt.Sprintf("the state of %s could not be read within %s: %v", argument, timeout, err)}
-	case err != nil && answer.Version != "": // err is not that it has no release
+	case err != nil && !errors.Is(err, errNoRelease):
 		answer.Message += fmt.Sprintf("; the last read failed: %v", err)
 	}
 	return answer, nil
 }
+
+// errNoRelease makes follow read again after a second: no release or batch changes while the workload has none.
+var errNoRelease = errors.New("the workload has no release yet")
 
 func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {
 	answer := statusAnswer{

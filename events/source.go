@@ -6,8 +6,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// VerifySource returns an error unless the source of an event that the controller or the callback signed is that of its
-// data. The signature covers only the data.
+// VerifySource returns an error unless the source of an event is that of its data. The event was signed by the
+// controller or the callback; the signature does not cover the source.
 func VerifySource(e cloudevents.Event) error {
 	d, err := dataOf(e)
 	if err != nil {

@@ -123,8 +123,8 @@ var endings = []string{"GuardEnforced", "FindingEnded"}
 // other Events of this source on Deployments.
 const SelfCheckEvents = "involvedObject.kind=Deployment,source=breakwater"
 
-// maxEventAge is the age at which the last Event of a finding no longer shows that the finding is open: the Event of an open
-// finding is repeated every 30 minutes. 5 minutes are for the difference of two clocks.
+// maxEventAge is the age of its last Event at which a finding has ended: the Event is repeated every 30 minutes, and two
+// clocks may differ by 5.
 const maxEventAge = 35 * time.Minute
 
 // Examine checks an installation. A part without any webhook configuration and Deployment
@@ -273,7 +273,7 @@ func (in Installation) selfCheck() Check {
 	}
 	if len(open) == 0 {
 		// INFO: without a running controller, or if the API server deletes Events earlier, a finding has no Event.
-		return Check{"self-check", ResultInfo, "no Event of the last half hour shows an open finding; metric breakwater_guard_unenforced also shows findings without an Event", ""}
+		return Check{"self-check", ResultInfo, "no Event of the last 35 minutes shows an open finding; metric breakwater_guard_unenforced also shows findings without an Event", ""}
 	}
 	var all []string
 	for _, text := range open {

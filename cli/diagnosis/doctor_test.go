@@ -80,7 +80,7 @@ func TestDoctorDoesNotReportOldFindingsAsEnforcedGuards(t *testing.T) {
 	none, ended := complete(), complete()
 	ended.SelfCheck = []corev1.Event{{Reason: "CABundleStale", Message: "breakwater: expired"}, {Reason: "GuardEnforced", Message: "breakwater: no longer CABundleStale"}}
 	for _, c := range slices.Concat(diagnosis.Examine(none), diagnosis.Examine(ended)) {
-		if c.Name == "self-check" && (c.Result != diagnosis.ResultInfo || !strings.HasPrefix(c.Message, "no Event of the last half hour shows an open finding; ")) {
+		if c.Name == "self-check" && (c.Result != diagnosis.ResultInfo || !strings.HasPrefix(c.Message, "no Event of the last 35 minutes shows an open finding; ")) {
 			t.Errorf("self-check is %s: %s", c.Result, c.Message)
 		}
 	}

@@ -97,9 +97,9 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	s := b.Status
 	e.Why = []string{fmt.Sprintf("%d of %d pods are available, and %d must be available: %d more may become unavailable",
 		s.CurrentAvailable, s.TotalReplicas, s.DesiredAvailable, s.UnavailableAllowed)}
-	unfinished := len(s.DeletedPods) + len(s.UnavailablePods)
-	if unfinished > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("allowed requests in progress: %d", unfinished))
+	charges := len(s.DeletedPods) + len(s.UnavailablePods)
+	if charges > 0 {
+		e.Why = append(e.Why, fmt.Sprintf("allowed requests in progress: %d", charges))
 	}
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	switch {
@@ -112,7 +112,7 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 		switch {
 		case s.CurrentAvailable < s.TotalReplicas:
 			e.WaysOut = []WayOut{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}}
-		case unfinished > 0:
+		case charges > 0:
 			e.WaysOut = []WayOut{{"wait until the requests in progress have taken effect", fmt.Sprintf("kubectl get pub %s -n %s -w", b.Name, b.Namespace)}}
 		}
 		e.WaysOut = append(e.WaysOut, WayOut{"change the limit", edit})

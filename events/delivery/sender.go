@@ -35,7 +35,7 @@ type Options struct {
 	queueLength int
 	// workers is the number of workers of each of these queues. A worker sends one event at a
 	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
-	// more workers are needed than the rate suggests. Default defaultWorkers.
+	// more workers are needed than the rate suggests. Default 16.
 	workers int
 	// sendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
@@ -61,7 +61,8 @@ const (
 	DefaultSendTimeout = 30 * time.Second
 	// DefaultDrainTime limits how long a Sender continues to send after its context ended.
 	DefaultDrainTime = 5 * time.Second
-	defaultWorkers   = 16
+	// defaultWorkers is the number of workers of each queue except that of pod.finished events.
+	defaultWorkers = 16
 )
 
 // Signer signs an event; *eventsigning.Store implements it.

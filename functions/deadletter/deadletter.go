@@ -40,8 +40,8 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifiers verify verdicts of the server and events of the controller.
 	verifiers Verifiers
-	// limiter limits Kubernetes Events. shown identifies those that the process created, or may not
-	// create, or whose object is gone.
+	// limiter limits Kubernetes Events. shown has those that need no further attempt: created,
+	// forbidden, or on an object that does not exist.
 	limiter *rate.Limiter
 	shown   *cache.LRUExpireCache
 	letters metrics.Counter

@@ -37,8 +37,8 @@ const (
 	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
 	eventInterval = 10 * time.Second
 	eventBurst    = 50
-	// maxShown bounds how many Kubernetes Events a process remembers: those that CloudEvents share for showAgainAfter,
-	// and those that store a CloudEvent until the API server deletes them.
+	// maxShown bounds the Kubernetes Events in shown. A shared one stays for showAgainAfter, one that stores a CloudEvent
+	// for storedFor: the API server deletes it then.
 	maxShown       = 1024
 	showAgainAfter = 10 * time.Minute
 	storedFor      = time.Hour
@@ -52,8 +52,8 @@ var errRateLimited = errors.New("more Kubernetes Events than the limit")
 // createEvent creates a Kubernetes Event on the object in the source of a CloudEvent. A
 // CloudEvent that can be replayed gets a Kubernetes Event of its own, which stores it. All
 // other CloudEvents of one object and type share one Kubernetes Event, which has none of
-// their content. A Kubernetes Event counts once against the limit: an outage repeats wake-ups often, and who may read a
-// stored CloudEvent can repeat it.
+// their content. A Kubernetes Event counts once against the limit: an outage repeats wake-ups often, and anyone who may read
+// a stored CloudEvent can send it again.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	if err := events.VerifySource(e); err != nil {
 		return err

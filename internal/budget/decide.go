@@ -53,8 +53,8 @@ type Decision struct {
 	Renewed []Pod
 	// Needed is how many available pods the request would make unavailable.
 	Needed int32
-	// Unfinished is how many charges of earlier requests the budget has.
-	Unfinished int
+	// EarlierCharges is the number of charges of earlier requests.
+	EarlierCharges int
 	// Numbers are the numbers that the decision was based on.
 	Numbers
 }
@@ -81,7 +81,7 @@ func (l *ledger) decide(r Request) Decision {
 		l.refund(r)
 		return Decision{Admitted: true}
 	}
-	d := Decision{Numbers: l.numbers(), UnknownReplicas: unknownReplicas(l.budget), Unfinished: len(l.deleted) + len(l.unavailable)}
+	d := Decision{Numbers: l.numbers(), UnknownReplicas: unknownReplicas(l.budget), EarlierCharges: len(l.deleted) + len(l.unavailable)}
 	if d.Outdated = r.Generation != l.budget.Generation; d.Outdated {
 		return d
 	}

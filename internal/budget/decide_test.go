@@ -206,8 +206,8 @@ func TestADecisionIsBasedOnTheChargesBeforeItInItsGroup(t *testing.T) {
 	if want := (Numbers{Total: 10, Desired: 9, Current: 9}); decisions[1].Numbers != want || decisions[1].Admitted {
 		t.Errorf("got %+v, want %+v", decisions[1], want)
 	}
-	if decisions[0].Unfinished != 0 || decisions[1].Unfinished != 1 {
-		t.Errorf("%d and %d requests are unfinished, want 0 and 1", decisions[0].Unfinished, decisions[1].Unfinished)
+	if decisions[0].EarlierCharges != 0 || decisions[1].EarlierCharges != 1 {
+		t.Errorf("%d and %d earlier charges, want 0 and 1", decisions[0].EarlierCharges, decisions[1].EarlierCharges)
 	}
 	if next.Status.CurrentAvailable != 10 {
 		t.Errorf("the status has %d available: only the controller writes them", next.Status.CurrentAvailable)

@@ -25,8 +25,8 @@ import (
 const (
 	// Extension is the name of the CloudEvents extension with the signature.
 	Extension = "signature"
-	// ReplayExtension is that of a replayed event with the name of the Kubernetes Event that stores it. If the replay is
-	// undeliverable, too, it gets a Kubernetes Event of its own.
+	// ReplayExtension has the name of the Kubernetes Event that stores the replayed event. An undeliverable replay gets a
+	// Kubernetes Event of its own.
 	ReplayExtension = "replayof"
 )
 

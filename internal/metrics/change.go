@@ -29,7 +29,7 @@ func change() []Group {
 			{Name: "breakwater_workload_readmissions_total", Unit: "readmissions", Labels: words("kind reason result"),
 				Help: "Readmissions: updates without a change that pass a workload through the webhook again. The result is `changed` when the webhook changed the workload, because it had missed a version, else `unchanged`."},
 			{Name: "breakwater_workload_kind_watched", Labels: words("kind"), LeastIsWorst: true,
-				Help: "1 if a kind of workload is watched and its workloads were read, else 0: the controller may not list or watch it, or its list, or its watch with an error that client-go does not retry, failed within the last 2 minutes. A kind that the API server does not have is left out."},
+				Help: "1 if a kind of workload is watched, else 0: its list or watch failed in the last 2 minutes, or has not succeeded yet. Errors of a watch that client-go retries itself do not count. A kind that the API server does not have is left out."},
 			{Name: "breakwater_workload_config_errors_total", Unit: "errors",
 				Help: "Invalid versions of ConfigMap `config-workloads` that the controller read. The webhook has `breakwater_workload_config_invalid`."},
 		},

@@ -35,7 +35,7 @@ type Centre struct {
 	log      *slog.Logger
 	store    *store.Store
 	engine   *lifecycle.Engine
-	watchers *notifier.Notifier
+	notifier *notifier.Notifier
 	metrics  *instruments
 	server   *rest.Server
 	issuers  []*access.OIDC
@@ -56,7 +56,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Centre{config: config, log: log, store: s, watchers: notifier.New(), metrics: newInstruments(s, a.issuers), issuers: a.issuers,
+	c := &Centre{config: config, log: log, store: s, notifier: notifier.New(), metrics: newInstruments(s, a.issuers), issuers: a.issuers,
 		stopping: make(chan struct{})}
 	if config.TLSCertFile != "" {
 		c.metrics.observeCertificate(servingcert.ServerConfig(config.TLSCertFile, config.TLSKeyFile))
@@ -64,9 +64,9 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	realClock := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, realClock, log), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
-		Clock: realClock, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
+		Clock: realClock, Random: rand.Float64, Notifier: c.notifier, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: realClock}
-	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
+	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Notifier: c.notifier, Authenticators: a.authenticators, Roles: a.roles,
 		Clock: realClock, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
 		AuthLimit: authlimit.New(func() float64 { return config.UnauthenticatedRequestsPerMinute }, realClock)}
 	return c, nil
@@ -94,7 +94,7 @@ func (c *Centre) Run(ctx context.Context) error {
 	g.Go(func() error { return c.prunePeriodically(ctx) })
 	g.Go(func() error { return c.watchIssuers(ctx) })
 	if c.store.Shared() {
-		g.Go(func() error { return c.engine.PollChanges(ctx, c.watchers) })
+		g.Go(func() error { return c.engine.PollChanges(ctx, c.notifier) })
 	}
 	g.Go(func() error {
 		<-ctx.Done()

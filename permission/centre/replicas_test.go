@@ -55,7 +55,7 @@ func TestALongPollReturnsChangesOfAnotherReplica(t *testing.T) {
 		w.mustDo(serverToken, "GET", "/v1/applications/"+a.ID+"?wait=30s&version="+itoa(a.Version), nil, &now)
 		answered <- now
 	}()
-	eventually(t, 10*time.Second, "a long poll waits", func() bool { return w.centre.watchers.Count() > 0 })
+	eventually(t, 10*time.Second, "a long poll waits", func() bool { return w.centre.notifier.Count() > 0 })
 	began := time.Now()
 	first.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 	if now := <-answered; now.State != api.Revoking && now.State != api.Revoked {

@@ -126,7 +126,7 @@ func (w *fixture) startReplica(config Config) {
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{
 		func(ctx context.Context) error { c.engine.Run(ctx, config.DrainTimeout); return nil },
-		func(ctx context.Context) error { return c.engine.PollChanges(ctx, c.watchers) },
+		func(ctx context.Context) error { return c.engine.PollChanges(ctx, c.notifier) },
 		c.watchIssuers,
 	} {
 		running.Go(func() {

@@ -4,7 +4,6 @@ package change
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,11 +41,9 @@ func TestASavedManifestThatTheWebhookMissedIsTheNextAttempt(t *testing.T) {
 			w.awaitBatch(t, 2)
 			kubectl(t, "", "label", "namespace", w.namespace, v1alpha1.NamespaceLabel+"-")
 			// kubectl reads the resourceVersion first, and the controllers write at this time.
-			await(t, "the replacement", func(context.Context) error {
-				if r := (runner.Kubectl{}).Try(t, string(manifest), "replace", "-f", "-"); r.Code != 0 {
-					return errors.New(r.String())
-				}
-				return nil
+			await(t, "the replacement", func(ctx context.Context) error {
+				_, err := runner.Kubectl{}.Output(ctx, string(manifest), "replace", "-f", "-")
+				return err
 			})
 			kubectl(t, "", "label", "namespace", w.namespace, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 			if c := w.awaitSaved(t, 3); c.Spec.Reversion != saved.GetLabels()[v1alpha1.VersionKey] {

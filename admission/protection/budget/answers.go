@@ -52,8 +52,8 @@ const (
 // the budget; empty if it leaves, or stays.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision, unknownSelector string) admission.Answer {
 	state := fmt.Sprintf("%d of %d pods are available, and %d must be available", d.Current, d.Total, d.Desired)
-	if d.Unfinished > 0 {
-		state += fmt.Sprintf("; allowed requests in progress: %d", d.Unfinished)
+	if d.EarlierCharges > 0 {
+		state += fmt.Sprintf("; allowed requests in progress: %d", d.EarlierCharges)
 	}
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
@@ -62,7 +62,7 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision, unkn
 	switch { // if all pods are available and no request is in progress, waiting does not help
 	case !allAvailable:
 		wait = "wait until more pods are Ready"
-	case d.Unfinished > 0:
+	case d.EarlierCharges > 0:
 		wait = "wait until the requests in progress have taken effect"
 	}
 	if wait != "" {

@@ -194,9 +194,9 @@ func TestADenialSaysForWhatToWait(t *testing.T) {
 			[]string{ready}, []string{done, unfinished}},
 		"all pods are available": {budget.Decision{Numbers: budget.Numbers{Current: 3, Total: 3, Desired: 3}, Needed: 1},
 			nil, []string{ready, done, unfinished}},
-		"all pods are available after an allowed request": {budget.Decision{Numbers: budget.Numbers{Current: 4, Total: 4, Desired: 3}, Needed: 1, Unfinished: 1},
+		"all pods are available after an allowed request": {budget.Decision{Numbers: budget.Numbers{Current: 4, Total: 4, Desired: 3}, Needed: 1, EarlierCharges: 1},
 			[]string{done, "(4 of 4 pods are available, and 3 must be available" + unfinished + ")"}, []string{ready}},
-		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1, Unfinished: 1},
+		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1, EarlierCharges: 1},
 			[]string{ready}, []string{done, unfinished}},
 	} {
 		t.Run(name, func(t *testing.T) {

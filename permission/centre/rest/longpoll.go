@@ -51,7 +51,7 @@ func (s *Server) awaitVersion(c echo.Context, id string, version int64, wait tim
 	timer := s.Clock.NewTimer(wait)
 	defer timer.Stop()
 	// The subscription begins before the read, so that no change is missed.
-	changed, unsubscribe := s.Watchers.Subscribe(id)
+	changed, unsubscribe := s.Notifier.Subscribe(id)
 	defer unsubscribe()
 	for {
 		now, err := s.Store.View(c.Request().Context()).ApplicationVersion(id)

@@ -36,7 +36,7 @@ type Server struct {
 	Store          *store.Store
 	Registry       *registry.Registry
 	Engine         *lifecycle.Engine
-	Watchers       *notifier.Notifier
+	Notifier       *notifier.Notifier
 	Authenticators []access.Authenticator
 	Roles          access.Roles
 	Clock          clock.Clock

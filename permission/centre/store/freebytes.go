@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// FreeBytes returns how many bytes SQLite can still write: what is free on the volume, and in the file, from which
-// deleted rows are not cut off.
+// FreeBytes returns how many bytes SQLite can still write: the free bytes of the volume, and those of deleted rows in the
+// file, which does not shrink.
 func (s *Store) FreeBytes(ctx context.Context) (uint64, error) {
 	var volume syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(s.path), &volume); err != nil {

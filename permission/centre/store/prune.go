@@ -25,9 +25,11 @@ func (s *Store) Prune(ctx context.Context, limit time.Time) error {
 	}
 }
 
+// revoked selects Revoked applications. The expression keeps SQLite from the index of the state, which has too many of them.
+const revoked = "state || '' = 'Revoked'"
+
 // prunePart deletes at most pruneSize audit entries, ended pods and applications, and returns their number. It skips
-// applications that other transactions have locked. SQLite would use the index of the state, and read all
-// Revoked applications, if it could.
+// applications that other transactions have locked.
 func (t Tx) prunePart(limit time.Time) (deleted int64, err error) {
 	for _, statement := range []string{
 		"DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE time < ? LIMIT ?)",
@@ -45,7 +47,7 @@ func (t Tx) prunePart(limit time.Time) (deleted int64, err error) {
 		err := rows.Scan(&id)
 		ids = append(ids, id)
 		return err
-	}, "SELECT id FROM applications a WHERE state || '' = 'Revoked' AND updated < ? AND listed < ? LIMIT ?"+t.dialect.skipLocked, micros(limit), micros(limit), pruneSize); err != nil {
+	}, "SELECT id FROM applications a WHERE "+revoked+" AND updated < ? AND listed < ? LIMIT ?"+t.dialect.skipLocked, micros(limit), micros(limit), pruneSize); err != nil {
 		return 0, err
 	}
 	among, arg := t.dialect.in("application", ids)
@@ -60,11 +62,10 @@ func (t Tx) prunePart(limit time.Time) (deleted int64, err error) {
 }
 
 // SetListed stores that a report listed pods of a cluster, at their Revoked applications. It skips
-// applications that other transactions have locked: the next report lists their pods again. SQLite
-// would use the index of the state, and read all Revoked applications, if it could.
+// applications that other transactions have locked: the next report lists their pods again.
 func (t Tx) SetListed(cluster string, uids []string, at time.Time) error {
 	where, arg := t.dialect.in("pod_uid", uids)
-	_, err := t.exec("UPDATE applications SET listed = ? WHERE id IN (SELECT id FROM applications a WHERE cluster = ? AND "+where+" AND state || '' = 'Revoked'"+t.dialect.skipLocked+")",
+	_, err := t.exec("UPDATE applications SET listed = ? WHERE id IN (SELECT id FROM applications a WHERE cluster = ? AND "+where+" AND "+revoked+t.dialect.skipLocked+")",
 		micros(at), cluster, arg)
 	return err
 }

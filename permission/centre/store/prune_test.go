@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // Otherwise no request is answered while the applications of an hour are deleted.
@@ -26,15 +29,14 @@ func TestOtherWritesDoNotWaitForTheWholePrune(t *testing.T) {
 		return states[api.Revoked]
 	}
 	awaitPending := func(n int) {
-		for {
+		poll.Require(t, time.Millisecond, 10*time.Second, "the pending writes", func(context.Context) error {
 			s.commits.mu.Lock()
-			pending := len(s.commits.pending)
-			s.commits.mu.Unlock()
-			if pending == n {
-				return
+			defer s.commits.mu.Unlock()
+			if pending := len(s.commits.pending); pending != n {
+				return fmt.Errorf("%d writes are pending, want %d", pending, n)
 			}
-			time.Sleep(time.Millisecond)
-		}
+			return nil
+		})
 	}
 	results := make(chan error, 3)
 	started, released := make(chan struct{}), make(chan struct{})

@@ -83,8 +83,8 @@ const (
 	// ReadmissionUnversioned: label or annotations are missing or malformed, because
 	// the object predates the webhook or the opt-in of its namespace.
 	ReadmissionUnversioned Readmission = "unversioned"
-	// ReadmissionTemplateMissed: the template changed while the webhook was unavailable, maybe together with the
-	// label and annotations.
+	// ReadmissionTemplateMissed: the template changed while the webhook was unavailable, or a saved manifest of an
+	// earlier release replaced the object.
 	ReadmissionTemplateMissed Readmission = "template-missed"
 )
 
