@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 // All guards of a part have their Events on one Deployment, and doctor matches the end of a finding by its message.
@@ -22,23 +22,26 @@ func TestEachGuardHasEventsOfItsOwn(t *testing.T) {
 	kube := kubefake.NewClientset()
 	recorder := eventrecorder.NewUnmerged(t.Context(), kube, scheme.Scheme, eventrecorder.Breakwater)
 	deployment := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "webhook"}
-	var got, want []string
+	var want []string
 	for i := range guards {
 		want = append(want, fmt.Sprintf("guard-%d: deleted", i), fmt.Sprintf("guard-%d: no longer GuardMissing", i))
 		recorder.Event(deployment, corev1.EventTypeWarning, "GuardMissing", want[2*i])
 		recorder.Event(deployment, corev1.EventTypeNormal, "GuardEnforced", want[2*i+1])
 	}
 	slices.Sort(want)
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	poll.Require(t, 10*time.Millisecond, time.Minute, "all Events", func(ctx context.Context) error {
 		list, err := kube.CoreV1().Events("a").List(ctx, metav1.ListOptions{})
-		got = nil
+		if err != nil {
+			return err
+		}
+		var got []string
 		for _, e := range list.Items {
 			got = append(got, e.Message)
 		}
 		slices.Sort(got)
-		return slices.Equal(got, want), err
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%d Events, want %d", len(got), len(want))
+		}
+		return nil
 	})
-	if err != nil {
-		t.Errorf("%d Events, want %d: %v", len(got), len(want), got)
-	}
 }
