@@ -51,7 +51,12 @@ func (t target) String() string { return t.kind().Argument() + "/" + t.object.Ge
 
 // mapping returns the resource of a kind, and whether its objects are in namespaces.
 func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
-	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
+	resource := schema.ParseGroupResource(kind).WithVersion("")
+	found, err := c.mapper.ResourceFor(resource)
+	if meta.IsNoMatchError(err) { // the mapper leaves out groups that it could not read
+		meta.MaybeResetRESTMapper(c.mapper)
+		found, err = c.mapper.ResourceFor(resource)
+	}
 	if err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil, argumentErrorf("the cluster has no kind %q: write "+argumentForm+"web; `kubectl api-resources%s` lists the kinds", kind, c.flags)
