@@ -39,10 +39,14 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
 			}
 			return a.patchWorkload(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
+				change, err := repairOf(o, images, patch)
+				if err != nil {
+					return nil, err
+				}
 				if v1alpha1.SuspensionOf(o.GetLabels()) == "" {
 					return nil, errors.New("the workload is not suspended, so it needs no repair: release the change as usual, for example with kubectl set image")
 				}
-				return repairOf(o, images, patch)
+				return change, nil
 			})
 		},
 	}
