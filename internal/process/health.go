@@ -23,16 +23,19 @@ func runHealth(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for probes: %w", err)
 	}
-	return serveHealth(ctx, listener)
+	return serveUntilEnd(ctx, healthServer(), listener)
 }
 
-// serveHealth serves the health check on the listener until ctx ends.
-func serveHealth(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: healthHandler(), ReadHeaderTimeout: headerTimeout}
+func healthServer() *http.Server {
+	return &http.Server{Handler: healthHandler(), ReadHeaderTimeout: headerTimeout}
+}
+
+// serveUntilEnd serves on the listener until ctx ends, and drops the requests in flight then.
+func serveUntilEnd(ctx context.Context, server *http.Server, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // closes the listener
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the health check: %w", err)
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -45,6 +46,12 @@ func TestAProcessWithALimitOfConnectionsServesHealthApart(t *testing.T) {
 }
 
 func TestHealthIsServedUntilTheProcessEnds(t *testing.T) {
+	servesUntilEnd(t, healthServer(), HealthPath)
+}
+
+// servesUntilEnd verifies that a server serves a path with status 200 until its context ends, and returns the body.
+func servesUntilEnd(t *testing.T, server *http.Server, path string) []byte {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -52,8 +59,8 @@ func TestHealthIsServedUntilTheProcessEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- serveHealth(ctx, listener) }()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+HealthPath, nil)
+	go func() { ended <- serveUntilEnd(ctx, server, listener) }()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +68,16 @@ func TestHealthIsServedUntilTheProcessEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("status %d", answer.StatusCode)
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("status %d, %d bytes, %v", answer.StatusCode, len(body), err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Error(err)
 	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	return body
 }

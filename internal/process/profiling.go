@@ -2,8 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 
@@ -23,17 +21,11 @@ func runProfiling(ctx context.Context) error {
 		logging.FromContext(ctx).Errorw("Could not serve pprof", "address", profilingAddress, "error", err)
 		return nil
 	}
-	return serveProfiles(ctx, listener)
+	return serveUntilEnd(ctx, profilingServer(), listener)
 }
 
-// serveProfiles serves pprof on the listener until ctx ends.
-func serveProfiles(ctx context.Context, listener net.Listener) error {
+func profilingServer() *http.Server {
 	server := runtime.NewProfilingServer()
 	server.SetEnabled(true)
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // closes the listener
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve pprof: %w", err)
-	}
-	return nil
+	return server.Server
 }

@@ -1,10 +1,6 @@
 package process
 
 import (
-	"context"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,31 +31,7 @@ func TestProfilesAreServedIfTheConfigMapEnablesThem(t *testing.T) {
 }
 
 func TestProfilesAreServedUntilTheProcessEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- serveProfiles(ctx, listener) }()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+"/debug/pprof/heap", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	profile, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || len(profile) == 0 {
-		t.Errorf("status %d, %d bytes, %v", answer.StatusCode, len(profile), err)
-	}
-	if err := answer.Body.Close(); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if profile := servesUntilEnd(t, profilingServer(), "/debug/pprof/heap"); len(profile) == 0 {
+		t.Error("the profile is empty")
 	}
 }
