@@ -50,41 +50,55 @@ type written struct {
 	Body               map[string]any
 }
 
-// run runs the plugin in namespace shop, and returns what it wrote, its output and its exit code.
+// serve answers a read.
+func (s apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	answer := cmp.Or(s[r.URL.Path], failure("NotFound", http.StatusNotFound))
+	if answer == hangs {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(3 * time.Second):
+		}
+	}
+	var status metav1.Status
+	if err := json.Unmarshal([]byte(answer), &status); err == nil && status.Code != 0 {
+		w.WriteHeader(int(status.Code))
+	}
+	_, _ = io.WriteString(w, answer)
+}
+
+// run runs the plugin, and returns what it wrote, its output and its exit code.
 func (s apiServer) run(t *testing.T, args ...string) (requests []written, output string, code int) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			s.serve(w, r)
+			return
+		}
+		request := written{Method: r.Method, Path: r.URL.Path, Type: r.Header.Get("Content-Type"), Query: r.URL.Query()}
+		raw, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(raw, &request.Body)
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+		requests = append(requests, request)
 		w.Header().Set("Content-Type", "application/json")
-		answer := cmp.Or(s[r.URL.Path], failure("NotFound", http.StatusNotFound))
-		if answer == hangs {
-			select {
-			case <-r.Context().Done():
-			case <-time.After(3 * time.Second):
-			}
-		}
-		if r.Method != http.MethodGet {
-			request := written{Method: r.Method, Path: r.URL.Path, Type: r.Header.Get("Content-Type"), Query: r.URL.Query()}
-			raw, err := io.ReadAll(r.Body)
-			if err == nil {
-				err = json.Unmarshal(raw, &request.Body)
-			}
-			if err != nil {
-				t.Errorf("%s %s: %v", r.Method, r.URL, err)
-			}
-			requests = append(requests, request)
-			answer = `{"apiVersion":"v1","kind":"Status","status":"Success"}`
-		}
-		var status metav1.Status
-		if err := json.Unmarshal([]byte(answer), &status); err == nil && status.Code != 0 {
-			w.WriteHeader(int(status.Code))
-		}
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
 	}))
+	defer server.Close()
+	output, code = runAt(t, server.URL, args...)
+	return requests, output, code
+}
+
+// runAt runs the plugin in namespace shop with an API server.
+func runAt(t *testing.T, url string, args ...string) (output string, code int) {
+	t.Helper()
 	var out bytes.Buffer
-	code = cli.Run(t.Context(), "", append(args, "--server", server.URL, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir(), "-n", "shop"),
+	code = cli.Run(t.Context(), "", append(args, "--server", url, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir(), "-n", "shop"),
 		genericiooptions.IOStreams{Out: &out, ErrOut: &out})
-	server.Close()
-	return requests, out.String(), code
+	return out.String(), code
 }
 
 // with returns the server with one more object.

@@ -1,18 +1,10 @@
 package cli_test
 
 import (
-	"bytes"
-	"cmp"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
-
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/breakwater-dev/breakwater/cli"
 )
 
 // client-go leaves the kinds of the group out.
@@ -20,23 +12,19 @@ func TestAKindIsFoundAfterFailedReadsOfItsGroup(t *testing.T) {
 	const group = "/apis/apps/v1"
 	cluster := discovery.with(group, `{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
 		{"name":"deployments","namespaced":true,"kind":"Deployment","shortNames":["deploy"]}]}`)
+	failing := discovery.with(group, failure("ServiceUnavailable", http.StatusServiceUnavailable))
 	reads := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		answer := cmp.Or(cluster[r.URL.Path], failure("NotFound", http.StatusNotFound))
 		if r.URL.Path == group {
 			if reads++; reads <= 3 {
-				w.WriteHeader(http.StatusServiceUnavailable)
-				answer = failure("ServiceUnavailable", http.StatusServiceUnavailable)
+				failing.serve(w, r)
+				return
 			}
 		}
-		_, _ = io.WriteString(w, answer)
+		cluster.serve(w, r)
 	}))
 	defer server.Close()
-	var out bytes.Buffer
-	cli.Run(t.Context(), "", []string{"retry", "deploy/web", "--server", server.URL, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir()},
-		genericiooptions.IOStreams{Out: &out, ErrOut: &out})
-	if strings.Contains(out.String(), "the cluster has no kind") {
-		t.Errorf("%d reads: %s", reads, out.String())
+	if output, _ := runAt(t, server.URL, "retry", "deploy/web"); strings.Contains(output, "the cluster has no kind") {
+		t.Errorf("%d reads: %s", reads, output)
 	}
 }
