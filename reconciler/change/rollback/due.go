@@ -104,6 +104,7 @@ func (s Situation) failed() Decision {
 // example because it timed out. It is stuck if a pod has had a fault for
 // HealAfter, and no pod became Ready in that time. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
+// A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
 func (s Situation) stuck() Decision {
 	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
 		return Decision{}
@@ -113,12 +114,14 @@ func (s Situation) stuck() Decision {
 	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready || !p.Ended && p.Fault == "" }) {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
 	}
+	ready := slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready })
 	var bad []string
 	progressing := false
 	for _, p := range pods {
 		switch {
 		case p.Ready:
 			progressing = progressing || p.Changed.After(late)
+		case ready && p.waitsForNode():
 		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}

@@ -113,6 +113,11 @@ func TestARollbackIsDue(t *testing.T) {
 			}), again: true},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
+		"not when a pod finds no node or is not started by it, while another one is Ready": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = []Pod{{Created: ago(3 * time.Minute), Fault: "Unschedulable"}, {Created: ago(3 * time.Minute), Fault: "Pending"},
+					{Ready: true, Created: ago(time.Hour), Changed: ago(50 * time.Minute)}}
+			}), again: true},
 		"not when a newer template was applied": {
 			in: but(underWay(), func(s *Situation) { s.Current = false })},
 		"not when self-healing is off": {

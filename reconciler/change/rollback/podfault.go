@@ -13,6 +13,14 @@ import (
 // a pod that is briefly Ready between crashes has not recovered.
 const crashes = 3
 
+// Faults of a pod that waits for its node.
+const (
+	// unschedulable: the pod has no node.
+	unschedulable = "Unschedulable"
+	// pending: its node has not started its containers, for example because a volume is not attached.
+	pending = "Pending"
+)
+
 // Pod is the part of a pod that decisions need.
 type Pod struct {
 	Name    string
@@ -84,17 +92,20 @@ func faultOf(p *corev1.Pod) string {
 	case phase == corev1.PodFailed:
 		return "Failed"
 	case p.Spec.NodeName == "":
-		return "Unschedulable"
+		return unschedulable
 	case slices.ContainsFunc(p.Status.InitContainerStatuses, isInitializing):
 		return ""
 	default:
-		return "Pending"
+		return pending
 	}
 }
 
 // isInitializing reports whether an init container runs and other containers wait for it. A sidecar that is Ready
 // keeps no other container waiting.
 func isInitializing(c corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready }
+
+// waitsForNode reports whether the pod has no node, or its node has not started its containers.
+func (p Pod) waitsForNode() bool { return p.Fault == unschedulable || p.Fault == pending }
 
 // since is when a pod's fault began: its creation, if it is in a crash loop
 // or has no status from its kubelet yet, else Changed.
