@@ -92,7 +92,7 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 }
 
 func TestTheStateNamesTheRollbackOfARelease(t *testing.T) {
-	const cause = "(SelfHealed): 1 of 1 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff)"
+	const cause = "(SelfHealed): 1 of 1 pods did not run for 2m0s, and none recovered: web-1 (ImagePullBackOff)"
 	bad, good := v1alpha1.Release{Version: "bad", Attempt: 1}, v1alpha1.Release{Version: "v", Attempt: 2}
 	passed := release(v1alpha1.ReleaseSuccess, corev1.ConditionTrue, "AllPodsPassed", corev1.ConditionFalse, "")
 	for name, tc := range map[string]struct {
@@ -109,7 +109,7 @@ func TestTheStateNamesTheRollbackOfARelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := input(with(passed), func(f *diagnosis.Input) {
 				f.Annotations[v1alpha1.RollbackAnnotation] = fmt.Sprintf(`{"kind":"self-healing","fromVersion":"bad","fromAttempt":%d,"toVersion":"v","attempt":%d,`+
-					`"message":"1 of 1 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff)"}`, tc.attempt-1, tc.attempt)
+					`"message":"1 of 1 pods did not run for 2m0s, and none recovered: web-1 (ImagePullBackOff)"}`, tc.attempt-1, tc.attempt)
 			})
 			if got := f.StateOf(tc.asked); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)

@@ -102,7 +102,7 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod became Ready in that time. A pod that has ended counts only while no other one
+// HealAfter, and no pod recovered in that time. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 // A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
 func (s Situation) stuck() Decision {
@@ -120,7 +120,7 @@ func (s Situation) stuck() Decision {
 	for _, p := range pods {
 		switch {
 		case p.Ready:
-			progressing = progressing || p.Changed.After(late)
+			progressing = progressing || p.Changed.After(late) && !p.inCrashLoop(s.Began)
 		case ready && p.waitsForNode():
 		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
@@ -135,7 +135,7 @@ func (s Situation) stuck() Decision {
 	}
 	return s.limited(Decision{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none became Ready: %s", len(bad), len(pods), s.Settings.HealAfter, names),
+		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none recovered: %s", len(bad), len(pods), s.Settings.HealAfter, names),
 	})
 }
 

@@ -63,6 +63,18 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(5 * time.Minute), Changed: ago(4 * time.Minute)})
 			}), want: heals},
 
+		"when the pods of a crash loop are Ready in turns": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = []Pod{{Created: ago(time.Hour), Changed: ago(time.Minute), Fault: "CrashLoopBackOff", Restarts: 15},
+					{Ready: true, Created: ago(time.Hour), Changed: ago(time.Second), Restarts: 15}}
+			}), want: heals},
+		"when the pods of a crash loop are Ready in turns, created by a kind that updates in place": {
+			in: but(underWay(), func(s *Situation) {
+				s.Began = ago(time.Hour)
+				s.Pods = []Pod{{Created: ago(time.Hour), Changed: ago(time.Minute), Fault: "CrashLoopBackOff", Restarts: 15},
+					{Ready: true, Created: ago(time.Hour), Changed: ago(time.Second), Restarts: 15}}
+			}), want: heals},
+
 		"when each of its pods was rejected by its node": {
 			in: but(underWay(), func(s *Situation) {
 				rejected := Pod{Created: ago(3 * time.Minute), Fault: "Failed", Ended: true}
@@ -101,6 +113,11 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Began = ago(3 * time.Minute)
 				s.Pods[0] = Pod{Created: ago(time.Hour), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
 			}), want: heals},
+		"not while pods with earlier updates in place become Ready": {
+			in: but(underWay(), func(s *Situation) {
+				s.Began = ago(time.Hour)
+				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(2 * time.Hour), Changed: ago(time.Second), Restarts: 15})
+			}), again: true},
 		"not when a pod was evicted and the pod that replaced it is Ready": {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods = []Pod{{Created: ago(10 * time.Minute), Fault: "Failed", Ended: true},
@@ -200,7 +217,7 @@ func TestTheMessageNamesThePods(t *testing.T) {
 	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now}, Pod{Name: "web-6", Ready: true, Created: ago(time.Hour), Changed: ago(time.Hour)},
 		Pod{Name: "evicted", Created: ago(time.Hour), Fault: "Failed", Ended: true})
 	want := Decision{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
-		Message: "4 of 6 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
+		Message: "4 of 6 pods did not run for 2m0s, and none recovered: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)
 	}

@@ -107,6 +107,12 @@ func isInitializing(c corev1.ContainerStatus) bool { return c.State.Running != n
 // waitsForNode reports whether the pod has no node, or its node has not started its containers.
 func (p Pod) waitsForNode() bool { return p.Fault == unschedulable || p.Fault == pending }
 
+// inCrashLoop reports whether the pod has crashed too often to be Ready for long. The restarts of a pod that is older than
+// the release are not counted: they include those of its former versions. began is Situation.Began.
+func (p Pod) inCrashLoop(began time.Time) bool {
+	return p.Restarts >= crashes && !p.Created.Before(began)
+}
+
 // since is when a pod's fault began: its creation, if it is in a crash loop
 // or has no status from its kubelet yet, else Changed.
 func (p Pod) since() time.Time {
