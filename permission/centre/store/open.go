@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
@@ -87,12 +88,29 @@ func connect(ctx context.Context, address string) (*Store, error) {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
 	}
+	requireWritable(&config.ConnConfig.Config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	return &Store{dialect: postgres, write: db, read: db, pool: pool, background: make(chan struct{}, config.MaxConns/2)}, nil
+}
+
+// readOnlyTransaction is the code of PostgreSQL for a write in a read-only session.
+const readOnlyTransaction = "25006"
+
+// requireWritable makes the pool reject a read-only server, unless the DSN has target_session_attrs,
+// and close the connection of a session that became read-only. After a failover, the address may lead
+// to the former primary, and a proxy may keep connections to it.
+func requireWritable(config *pgconn.Config) {
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	keep := config.OnPgError
+	config.OnPgError = func(c *pgconn.PgConn, err *pgconn.PgError) bool {
+		return err.Code != readOnlyTransaction && keep(c, err)
+	}
 }
 
 func connectSQLite(path string) (*Store, error) {

@@ -129,3 +129,61 @@ func TestASlowImportOrExportIsNotEnded(t *testing.T) {
 		t.Errorf("the transactions have waited: %v", waited)
 	}
 }
+
+// After a failover the address of the database may still lead to the former primary, which is then
+// a standby or read-only.
+func TestAReadOnlyConnectionIsNotUsed(t *testing.T) {
+	s, err := Open(t.Context(), database.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	admin, err := s.write.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close() }()
+	alter := func(change string) {
+		t.Helper()
+		if _, err := admin.ExecContext(t.Context(), "SET default_transaction_read_only = off"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.ExecContext(t.Context(), "DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' "+change+"'; END $$"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func() error {
+		return s.Write(t.Context(), func(tx Tx) error { return tx.AddEndedPod("c1", "uid", time.Now()) })
+	}
+
+	alter("SET default_transaction_read_only = on")
+	s.pool.Reset()
+	if err := write(); err == nil {
+		t.Error("a read-only database was written")
+	}
+	if err := s.Ping(t.Context()); err == nil {
+		t.Error("the centre is ready with a read-only database")
+	}
+	alter("RESET default_transaction_read_only")
+	if err := write(); err != nil {
+		t.Errorf("after the failover: %v", err)
+	}
+
+	// A proxy may keep the connection while it changes the server.
+	open, err := s.write.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.ExecContext(t.Context(), "SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err == nil {
+		t.Fatal("a read-only session was written")
+	}
+	if err := write(); err != nil {
+		t.Errorf("the connection of the read-only session is still in use: %v", err)
+	}
+}
