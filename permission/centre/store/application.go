@@ -28,7 +28,7 @@ type Application struct {
 type Filter struct {
 	Cluster, Namespace, Pod, PodUID, IP, Set string
 	States                                   []api.State
-	// UIDAbove (exclusive) and UIDUpTo (inclusive) bound the pod UID.
+	// UIDAbove (exclusive) and UIDUpTo (inclusive) bound the pod UID, in the order of bytes.
 	UIDAbove, UIDUpTo string
 	// Owners selects applications with a permission of one of them; nil matches all.
 	Owners []string
@@ -150,10 +150,10 @@ func (f Filter) where(d dialect) (where []string, args []any) {
 		}
 	}
 	if f.UIDAbove != "" {
-		where, args = append(where, "pod_uid > ?"), append(args, f.UIDAbove)
+		where, args = append(where, "pod_uid"+d.byBytes+" > ?"), append(args, f.UIDAbove)
 	}
 	if f.UIDUpTo != "" {
-		where, args = append(where, "pod_uid <= ?"), append(args, f.UIDUpTo)
+		where, args = append(where, "pod_uid"+d.byBytes+" <= ?"), append(args, f.UIDUpTo)
 	}
 	if f.IP != "" {
 		where, args = append(where, "id IN (SELECT application FROM application_ips WHERE ip = ?)"), append(args, f.IP)

@@ -17,13 +17,15 @@ type dialect struct {
 	// skipLocked is the SELECT suffix that locks rows of table alias a and skips rows
 	// that are locked.
 	skipLocked string
+	// byBytes is the suffix of a column that compares it by its bytes, as Go does. SQLite always does.
+	byBytes string
 	// numbered: placeholders are $1, $2, … (PostgreSQL).
 	numbered bool
 }
 
 var (
 	sqlite   = dialect{name: "sqlite3", serial: "INTEGER PRIMARY KEY AUTOINCREMENT"}
-	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", skipLocked: " FOR UPDATE OF a SKIP LOCKED", numbered: true}
+	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", skipLocked: " FOR UPDATE OF a SKIP LOCKED", byBytes: ` COLLATE "C"`, numbered: true}
 )
 
 // bind replaces the question marks of a statement by the placeholders of the
