@@ -21,17 +21,18 @@ const migrationLock = 0x62726b7774720001
 // migrate migrates the tables.
 func (s *Store) migrate(ctx context.Context) (err error) {
 	if s.Shared() {
-		conn, err := s.write.Conn(ctx)
+		// A lock of the session could stay: a pooler may run lock and unlock on different connections.
+		tx, err := s.write.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("connect for migration: %w", err)
 		}
-		defer func() { _ = conn.Close() }()
-		if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
+		defer func() { _ = tx.Rollback() }()
+		if err := (Tx{View{q: tx, dialect: s.dialect, ctx: ctx}}).mayWait(); err != nil {
 			return fmt.Errorf("lock for migration: %w", err)
 		}
-		defer func() {
-			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock))
-		}()
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+			return fmt.Errorf("lock for migration: %w", err)
+		}
 	}
 	steps, err := s.goMigrations()
 	if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/breakwater-dev/breakwater/test/database"
+	"github.com/breakwater-dev/breakwater/test/poll"
 )
 
 func TestMain(m *testing.M) { database.Run(m) }
@@ -71,4 +73,42 @@ func insertOldGrant(ordinal int, due int64, lease string, leaseUntil int64) stri
 	return fmt.Sprintf(`INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
 		step, job, due, lease, lease_until, call_key, keys, touched, pending, kept)
 		VALUES ('a', %d, 'db', 'p', 'db', 'team-a', '{}', 'Applying', '', '', 0, 0, 0, 0, 0, 3, 7, %d, '%s', %d, 'k', 0, 1, 0, 'null')`, ordinal, due, lease, leaseUntil)
+}
+
+// A pooler can run the statements of a session on several connections, and then leaves a lock of a
+// session behind. Migrations may take longer than idle_in_transaction_session_timeout.
+func TestTheLockOfAMigrationBelongsToATransaction(t *testing.T) {
+	address := database.Postgres(t)
+	observer, err := Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer observer.Close()
+	slow, err := observer.write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback() }()
+	if _, err := slow.ExecContext(t.Context(), "LOCK TABLE goose_db_version"); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=500ms")
+		if err == nil {
+			s.Close()
+		}
+		opened <- err
+	}()
+	poll.Require(t, 10*time.Millisecond, 10*time.Second, "the transaction with the lock", func(ctx context.Context) error {
+		var state string
+		return observer.read.QueryRowContext(ctx, `SELECT state FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE locktype = 'advisory' AND datname = current_database()
+			AND state = 'idle in transaction' AND clock_timestamp() - state_change > interval '700 milliseconds'`).Scan(&state)
+	})
+	if err := slow.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
 }
