@@ -101,7 +101,7 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		kind: k, apiVersion: k.group + "/" + v.name,
 		Object: &metav1.ObjectMeta{
 			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.FilterAnnotations(u.GetAnnotations()),
+			DeletionTimestamp: u.GetDeletionTimestamp(), OwnerReferences: u.GetOwnerReferences(), Annotations: generatedbudget.FilterAnnotations(u.GetAnnotations()),
 		},
 	}
 	w.selector, _ = apiworkload.PodSelector(u.Object) // an invalid one is none

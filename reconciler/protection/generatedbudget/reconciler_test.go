@@ -273,3 +273,37 @@ func TestAnnotationsOfTheTemplateCountForAKnativeService(t *testing.T) {
 		})
 	}
 }
+
+func TestAnnotationsOfTheNamespaceDoNotCountBelowAWorkloadThatHasThem(t *testing.T) {
+	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
+	for name, tc := range map[string]struct {
+		owner     metav1.OwnerReference
+		own       map[string]string
+		namespace map[string]string
+		want      []string
+	}{
+		"below a UnitedDeployment":                 {owner: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment"}, namespace: on},
+		"below a custom resource":                  {owner: metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Database"}, namespace: on, want: []string{"max 2"}},
+		"below a UnitedDeployment, its annotation": {owner: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment"}, own: on, namespace: on, want: []string{"max 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.owner.Name, tc.owner.UID, tc.owner.Controller = "parent", "uid-parent", ptr.To(true)
+			done, events := writes(t, deployment, func(d *appsv1.Deployment) { d.OwnerReferences = []metav1.OwnerReference{tc.owner} }, tc.own, tc.namespace)
+			for i := range tc.want {
+				tc.want[i] = "apply podunavailablebudgets deployment-web " + tc.want[i]
+			}
+			if diff := cmp.Diff(tc.want, done); diff != "" || events > 0 {
+				t.Errorf("%s, %d Events", diff, events)
+			}
+		})
+	}
+}
+
+func TestAnnotationsOfTheNamespaceDoNotCountForACloneSetBelowAUnitedDeployment(t *testing.T) {
+	u := object(cloneSet, "v1alpha1", "web", map[string]any{})
+	u.SetAnnotations(nil)
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment", Name: "parent", UID: "uid-parent", Controller: ptr.To(true)}})
+	if done, _ := writes(t, cloneSet, nil, nil, map[string]string{generatedbudget.PUBAnnotation: "true"}, cloneSet.read(cloneSet.versions[1], u)); len(done) > 0 {
+		t.Error(done)
+	}
+}

@@ -34,9 +34,17 @@ type workload struct {
 // because a namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
-// annotations returns the annotations that apply to the workload, its own first.
+// annotations returns the annotations that apply to the workload, its own first. Those of the namespace
+// apply to its controller, if that has generated budgets, which cover the same pods: Kubernetes evicts no
+// pod that two PodDisruptionBudgets select, and a request would be charged to two PodUnavailableBudgets.
 func (w *workload) annotations(ns *corev1.Namespace) []map[string]string {
-	return []map[string]string{w.GetAnnotations(), w.template, ns.Annotations}
+	own := []map[string]string{w.GetAnnotations(), w.template}
+	if owner := metav1.GetControllerOfNoCopy(w); owner != nil {
+		if _, ok := kindOf(owner.APIVersion, owner.Kind); ok {
+			return own
+		}
+	}
+	return append(own, ns.Annotations)
 }
 
 // workloads reads workloads of built-in kinds and of CRDs.
