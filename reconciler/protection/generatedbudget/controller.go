@@ -59,7 +59,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	return impl
 }
 
-// watch enqueues a workload when it changes, its namespace or its generated budget.
+// watch enqueues a workload when it changes, its namespace, its generated budget, or another
+// PodDisruptionBudget that selects its pods.
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
 	of := func(k kind) cache.ResourceEventHandler {
 		return controller.HandleAll(func(obj any) {
@@ -90,5 +91,6 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 	must.Watch(statefulsetinformer.Get(ctx).Informer(), of(statefulSet))
 	must.Watch(budgetinformer.Get(ctx).Informer(), owner)
 	must.Watch(pdbinformer.Get(ctx).Informer(), owner)
+	must.Watch(pdbinformer.Get(ctx).Informer(), r.onPDB(impl.EnqueueKey))
 	must.Watch(namespaceinformer.Get(ctx).Informer(), within)
 }

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -105,8 +106,10 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		},
 	}
 	w.selector, _ = apiworkload.PodSelector(u.Object) // an invalid one is none
+	w.podLabels = templateLabels(u)
 	if k.podLabel != "" {
-		w.selector = &metav1.LabelSelector{MatchLabels: map[string]string{k.podLabel: u.GetName()}}
+		own := map[string]string{k.podLabel: u.GetName()}
+		w.selector, w.podLabels = &metav1.LabelSelector{MatchLabels: own}, labels.Merge(w.podLabels, own)
 	}
 	if k.readsTemplate {
 		annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations") // another type is no value
@@ -124,4 +127,21 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		break
 	}
 	return w
+}
+
+// templateLabels returns the labels of the pod template, which a UnitedDeployment has in the template of its
+// subsets.
+func templateLabels(u *unstructured.Unstructured) map[string]string {
+	for _, path := range [][]string{
+		{"spec", "template"},
+		{"spec", "template", "deploymentTemplate", "spec", "template"},
+		{"spec", "template", "statefulSetTemplate", "spec", "template"},
+		{"spec", "template", "advancedStatefulSetTemplate", "spec", "template"},
+		{"spec", "template", "cloneSetTemplate", "spec", "template"},
+	} {
+		if found, ok, _ := unstructured.NestedStringMap(u.Object, append(path, "metadata", "labels")...); ok { // another type is no value
+			return found
+		}
+	}
+	return nil
 }

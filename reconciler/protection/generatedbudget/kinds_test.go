@@ -90,6 +90,32 @@ func TestACachedWorkloadIsTrimmed(t *testing.T) {
 	}
 }
 
+func TestTheLabelsOfPodsAreReadFromTheTemplateOfEachKind(t *testing.T) {
+	labels := map[string]any{"app": "web"}
+	for _, tc := range []struct {
+		name string
+		kind kind
+		path []string
+		want map[string]string
+	}{
+		{"CloneSet", cloneSet, []string{"template"}, map[string]string{"app": "web"}},
+		{"Advanced StatefulSet", advancedStatefulSet, []string{"template"}, map[string]string{"app": "web"}},
+		{"Knative Service", knativeService, []string{"template"}, map[string]string{"app": "web", "serving.knative.dev/service": "web"}},
+		{"UnitedDeployment of Deployments", unitedDeployment, []string{"template", "deploymentTemplate", "spec", "template"}, map[string]string{"app": "web"}},
+		{"UnitedDeployment of StatefulSets", unitedDeployment, []string{"template", "statefulSetTemplate", "spec", "template"}, map[string]string{"app": "web"}},
+		{"UnitedDeployment of Advanced StatefulSets", unitedDeployment, []string{"template", "advancedStatefulSetTemplate", "spec", "template"}, map[string]string{"app": "web"}},
+		{"UnitedDeployment of CloneSets", unitedDeployment, []string{"template", "cloneSetTemplate", "spec", "template"}, map[string]string{"app": "web"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v := tc.kind.versions[0]
+			u := object(tc.kind, v.name, "web", within(labels, append(tc.path, "metadata", "labels")...))
+			if diff := cmp.Diff(tc.want, tc.kind.read(v, u).podLabels); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestThePodsOfAKnativeServiceAreSelectedByItsName(t *testing.T) {
 	w := knativeService.read(knativeService.versions[0], object(knativeService, "v1", "web", map[string]any{}))
 	if diff := cmp.Diff(&metav1.LabelSelector{MatchLabels: map[string]string{"serving.knative.dev/service": "web"}}, w.selector); diff != "" {

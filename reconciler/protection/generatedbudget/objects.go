@@ -107,9 +107,10 @@ func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name 
 		return patch(ctx, types.ApplyPatchType, wanted(l), metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)})
 	}
 	g := generated{
-		matches: func(*generatedbudget.Limits) bool { return false },
-		write:   apply,
-		remove:  func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
+		matches:     func(*generatedbudget.Limits) bool { return false },
+		write:       apply,
+		remove:      func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
+		overlapping: func() string { return "" }, // a pod may have several PodUnavailableBudgets
 	}
 	existing, err := get(w.budgetName())
 	if apierrs.IsNotFound(err) {
@@ -149,9 +150,11 @@ func (r *Reconciler) pub(w *workload) generated {
 
 // pdb returns the generated PodDisruptionBudget, which selects by labels.
 func (r *Reconciler) pdb(w *workload) generated {
-	return generatedOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
+	g := generatedOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
 		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},
 		func(b *policyv1.PodDisruptionBudget) spec {
 			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
 		})
+	g.overlapping = func() string { return r.overlapping(w) }
+	return g
 }

@@ -32,6 +32,8 @@ const (
 	ReasonGeneratedBudgetInvalid = "GeneratedBudgetInvalid"
 	// ReasonGeneratedBudgetNameTaken: another object has the name.
 	ReasonGeneratedBudgetNameTaken = "GeneratedBudgetNameTaken"
+	// ReasonGeneratedBudgetOverlaps: another PodDisruptionBudget selects the pods.
+	ReasonGeneratedBudgetOverlaps = "GeneratedBudgetOverlaps"
 )
 
 // managedByLabel has the value managedByValue on a generated budget.
@@ -103,6 +105,8 @@ type generated struct {
 	// write creates it, or restores what it has to have.
 	write  func(context.Context, *generatedbudget.Limits) error
 	remove func(context.Context, metav1.DeleteOptions) error
+	// overlapping returns the name of another budget beside which there is no generated one; empty for none.
+	overlapping func() string
 }
 
 func (g generated) ownedBy(w *workload) bool {
@@ -133,6 +137,13 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
+	}
+	if limits != nil {
+		if other := g.overlapping(); other != "" {
+			r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetOverlaps,
+				"annotation "+annotation+" generates nothing: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")
+			limits = nil
+		}
 	}
 	owned := g.ownedBy(w)
 	switch {

@@ -68,6 +68,7 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(2))}}},
 	}
+	d.Spec.Template.Labels = map[string]string{"app": "web", "tier": "front"}
 	if change != nil {
 		change(d)
 	}
@@ -83,6 +84,8 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 			custom.Put(o.kind.groupKind(), servedKind{}, informer)
 		case *policyv1.PodDisruptionBudget:
 			add("pdb", o)
+		case *appsv1.Deployment:
+			add("d", o)
 		default:
 			add("pub", o)
 		}

@@ -22,6 +22,8 @@ type workload struct {
 	kind       kind
 	apiVersion string
 	selector   *metav1.LabelSelector
+	// podLabels are the labels of the pods that it will create.
+	podLabels map[string]string
 	// strategyMaxUnavailable is maxUnavailable of its rollout strategy; nil if not set.
 	strategyMaxUnavailable *intstr.IntOrString
 	// template has the annotations of its template, if they apply to the workload.
@@ -62,7 +64,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if err != nil {
 			return nil, err
 		}
-		found.Object, found.selector = d, d.Spec.Selector
+		found.Object, found.selector, found.podLabels = d, d.Spec.Selector, d.Spec.Template.Labels
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
@@ -73,7 +75,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if err != nil {
 			return nil, err
 		}
-		found.Object, found.selector = s, s.Spec.Selector
+		found.Object, found.selector, found.podLabels = s, s.Spec.Selector, s.Spec.Template.Labels
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}

@@ -4,6 +4,7 @@ package protection
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -86,4 +87,29 @@ func TestANamespaceGeneratesBudgetsForAllItsWorkloads(t *testing.T) {
 	n.awaitLimit(t, "pub", "10%")
 	n.run(t, "annotate", "deployment", "web", "policy.kruise.io/generate-pub=false")
 	n.awaitLimit(t, "pub", "")
+}
+
+// Kubernetes evicts no pod that two PodDisruptionBudgets select.
+func TestAnEvictionWorksBesideAPodDisruptionBudgetOfATeam(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	const team = `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: team}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}`
+	n.run(t, "annotate", "namespace", n.name, "policy.kruise.io/generate-pdb=true")
+	n.apply(t, deploymentManifest(3, "{}"))
+	n.awaitLimit(t, "pdb", "25%")
+	n.awaitRollout(t)
+
+	n.apply(t, team)
+	n.awaitLimit(t, "pdb", "")
+	n.await(t, "an Event says why", func() error {
+		if got := n.eventMessages(t, n.name, "involvedObject.name=web,reason=GeneratedBudgetOverlaps"); !strings.Contains(got, "PodDisruptionBudget team selects the pods") {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	name := n.podNames(t)[0]
+	n.await(t, "a pod is evicted", func() error { return n.evict(t, n.clients, name) })
+
+	n.run(t, "delete", "pdb", "team")
+	n.awaitLimit(t, "pdb", "25%")
 }
