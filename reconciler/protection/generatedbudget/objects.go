@@ -39,6 +39,8 @@ type spec struct {
 	Selector       *metav1.LabelSelector `json:"selector,omitempty"`
 	MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable,omitempty"`
 	MinAvailable   *intstr.IntOrString   `json:"minAvailable,omitempty"`
+	// UnhealthyPodEvictionPolicy is set for a PodDisruptionBudget only.
+	UnhealthyPodEvictionPolicy *policyv1.UnhealthyPodEvictionPolicyType `json:"unhealthyPodEvictionPolicy,omitempty"`
 }
 
 // hasFieldsBeyond reports whether the spec has a field that the wanted one lacks. Server-side apply
@@ -66,6 +68,8 @@ type replacedSpec struct {
 	Selector       *metav1.LabelSelector `json:"selector"`
 	MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable"`
 	MinAvailable   *intstr.IntOrString   `json:"minAvailable"`
+	// UnhealthyPodEvictionPolicy does not exist in a PodUnavailableBudget.
+	UnhealthyPodEvictionPolicy *policyv1.UnhealthyPodEvictionPolicyType `json:"unhealthyPodEvictionPolicy,omitempty"`
 }
 
 func (w *workload) meta() meta {
@@ -148,12 +152,15 @@ func (r *Reconciler) pub(w *workload) generated {
 		})
 }
 
-// pdb returns the generated PodDisruptionBudget, which selects by labels.
+// pdb returns the generated PodDisruptionBudget, which selects by labels. It allows the eviction of pods that
+// are not Ready, as a PodUnavailableBudget does: otherwise a drain waits for a workload that does not start.
 func (r *Reconciler) pdb(w *workload) generated {
 	g := generatedOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
-		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},
+		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget",
+			Spec: spec{Selector: w.selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)}},
 		func(b *policyv1.PodDisruptionBudget) spec {
-			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable,
+				UnhealthyPodEvictionPolicy: b.Spec.UnhealthyPodEvictionPolicy}
 		})
 	g.overlapping = func() string { return r.overlapping(w) }
 	return g

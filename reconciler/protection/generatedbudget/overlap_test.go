@@ -37,6 +37,7 @@ func another(name string, selector, pods map[string]string) []any {
 func TestNoPodDisruptionBudgetIsGeneratedBesideAnother(t *testing.T) {
 	own := selecting("deployment-web", pairs{"app": "web"})
 	own.ObjectMeta, own.Spec.MaxUnavailable = owned("uid-web"), ptr.To(intstr.FromInt32(2))
+	own.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	generated := []string{"apply poddisruptionbudgets deployment-web max 2"}
 	nobody := selecting("team", nil)
 	nobody.Spec.Selector = nil

@@ -1,6 +1,6 @@
 // Package generatedbudget reconciles the budgets that annotations of workloads and
 // namespaces ask for. A generated budget is owned by its workload, follows it, and is
-// deleted with it. Its limit and its pod selection are restored when edited; other
+// deleted with it. Its limit, its pod selection and unhealthyPodEvictionPolicy are restored when edited; other
 // changes, such as spec.shadow, stay. Package internal/generatedbudget decides the
 // limits.
 package generatedbudget

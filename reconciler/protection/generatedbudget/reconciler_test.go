@@ -202,12 +202,13 @@ func TestGeneratedBudgets(t *testing.T) {
 func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T) {
 	annotations := map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"}
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: owned("uid-web"), Spec: policyv1.PodDisruptionBudgetSpec{Selector: web, MinAvailable: ptr.To(intstr.FromInt32(1))}}
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: owned("uid-web"), Spec: policyv1.PodDisruptionBudgetSpec{Selector: web,
+		MinAvailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)}}
 	const metadata = `"metadata":{"uid":"uid-generated","labels":{"app.kubernetes.io/managed-by":"breakwater"}}`
 	const wantedPUB = `replace podunavailablebudgets deployment-web {` + metadata +
 		`,"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"selector":null,"maxUnavailable":2,"minAvailable":null}}`
 	const wantedPDB = `replace poddisruptionbudgets deployment-web {` + metadata +
-		`,"spec":{"targetRef":null,"selector":{"matchLabels":{"app":"web"}},"maxUnavailable":null,"minAvailable":1}}`
+		`,"spec":{"targetRef":null,"selector":{"matchLabels":{"app":"web"}},"maxUnavailable":null,"minAvailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`
 	for name, tc := range map[string]struct {
 		edit func(*v1alpha1.PodUnavailableBudgetSpec, *policyv1.PodDisruptionBudgetSpec)
 		want []string
@@ -222,6 +223,9 @@ func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T)
 		"the limit of a PodDisruptionBudget": {func(_ *v1alpha1.PodUnavailableBudgetSpec, b *policyv1.PodDisruptionBudgetSpec) {
 			b.MaxUnavailable, b.MinAvailable = ptr.To(intstr.FromString("100%")), nil
 		}, []string{wantedPDB}},
+		"the evictions of unhealthy pods": {func(_ *v1alpha1.PodUnavailableBudgetSpec, b *policyv1.PodDisruptionBudgetSpec) {
+			b.UnhealthyPodEvictionPolicy = nil
+		}, []string{"apply poddisruptionbudgets deployment-web min 1"}},
 		// The fields of another user that do not exclude ours are kept.
 		"the limit of a shadow budget": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
 			b.MaxUnavailable, b.Shadow = ptr.To(intstr.FromInt32(9)), true
