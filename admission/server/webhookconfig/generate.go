@@ -78,6 +78,7 @@ func (r *Reconciler) generate(ctx context.Context, kind, version string, access 
 func (r *Reconciler) generated(kind string, state workloadkinds.State, access webhookpath.Access) (config any, names []string, err error) {
 	meta := metav1.ObjectMeta{Name: r.Generated, Labels: map[string]string{
 		"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "webhook",
+		"admissions.enforcer/disabled": "true", // see config/protection/431-webhook-deletionflow.yaml
 	}}
 	version := admissionregistrationv1.SchemeGroupVersion.String()
 	if kind == mutating {

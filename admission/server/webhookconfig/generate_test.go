@@ -103,6 +103,11 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 	if got := v.MatchConditions[0].Expression; !strings.Contains(got, "object.spec.?updateStrategy.?paused") {
 		t.Errorf("asked when %s", got)
 	}
+	for kind, config := range applied {
+		if config.Labels["admissions.enforcer/disabled"] != "true" {
+			t.Errorf("%s has the labels %v", kind, config.Labels)
+		}
+	}
 	if got := mutating.Annotations[KindsAnnotation]; got != "the text" {
 		t.Errorf("remembers %q", got)
 	}
