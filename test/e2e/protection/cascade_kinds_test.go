@@ -101,3 +101,17 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n.checkDenied(t, denial, "delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=e2e%3D"+n.name) // deletecollection
 	n.run(t, "get", "crontabs."+n.name+".example.com", "a")
 }
+
+// Argo Rollouts runs 1 pod if spec.replicas is unset.
+func TestAProtectedRolloutWithoutReplicasIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	crd := strings.ReplaceAll(kruiseCRD("Rollout", "rollouts", "v1alpha1"), "apps.kruise.io", "argoproj.io")
+	n.cleanup(t, "delete", "crd", "rollouts.argoproj.io", "--ignore-not-found", "--timeout=60s")
+	n.apply(t, crd)
+	n.run(t, "wait", "--for=condition=Established", "crd/rollouts.argoproj.io", "--timeout=30s")
+	n.apply(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web, labels: {`+disableCascadingLabel+`: "true"}}, spec: {}}`)
+	n.checkDenied(t, "1 pod would be deleted with it", "delete", "rollouts.argoproj.io", "web", "--wait=false")
+	n.run(t, "patch", "rollouts.argoproj.io", "web", "--type=merge", "-p", `{"spec":{"replicas":0}}`)
+	n.run(t, "delete", "rollouts.argoproj.io", "web")
+}
