@@ -102,7 +102,7 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 func TestALabelThatDoesNotProtectWarns(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	n.apply(t, "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}")
+	n.apply(t, deploymentManifest(0, "{}"))
 	for label, want := range map[string]string{
 		disableCascadingLabel + "=yes":       `"yes" does not protect: write true`,
 		disableCascadingLabel + "=":          `"" does not protect: write true`,
@@ -111,13 +111,55 @@ func TestALabelThatDoesNotProtectWarns(t *testing.T) {
 		deleteProtectionLabel + "=always":    `"always" does not protect: write Always or Cascading`,
 		deleteProtectionLabel + "=Cascading": "",
 	} {
-		r := n.try(t, "label", "service", "web", label, "--dry-run=server")
+		r := n.try(t, "label", "deployment", "web", label, "--dry-run=server")
 		if r.Code != 0 || !strings.Contains(r.Stderr, want) || want == "" && strings.Contains(r.Stderr, "Warning") {
 			t.Errorf("%s: %s", label, r)
 		}
 	}
 	r := n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {"+deleteProtectionLabel+": always}}}", "create", "-f", "-")
 	if r.Code != 0 || !strings.Contains(r.Stderr, "does not protect") {
+		t.Errorf("%s", r)
+	}
+}
+
+// Nothing counts the dependent objects of these kinds, so only Always protects them.
+func TestALabelThatDoesNotProtectTheKindWarns(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}")
+	const always = "write policy.kruise.io/delete-protection: Always"
+	for _, tc := range []struct{ resource, label, want string }{
+		{"service", disableCascadingLabel + "=true", "services web is not protected from deletion: " + always},
+		{"service", disableCascadingLabel + "=false", ""},
+		{"service", deleteProtectionLabel + "=Cascading", "services web is not protected from deletion: " + always},
+		{"service", deleteProtectionLabel + "=Always", ""},
+		{"namespace", disableCascadingLabel + "=true", ""},
+	} {
+		name := "web"
+		if tc.resource == "namespace" {
+			name = n.name
+		}
+		r := n.try(t, "label", tc.resource, name, tc.label, "--dry-run=server")
+		if r.Code != 0 || !strings.Contains(r.Stderr, tc.want) || tc.want == "" && strings.Contains(r.Stderr, "Warning") {
+			t.Errorf("%s of a %s: %s", tc.label, tc.resource, r)
+		}
+	}
+	for _, manifest := range []string{
+		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web, LABEL}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+		"{apiVersion: v1, kind: Pod, metadata: {name: web, LABEL}, spec: " + simulatedPodSpec + "}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: web, LABEL}}",
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: web, LABEL}, spec: {schedule: '0 0 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, LABEL}, spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}}",
+	} {
+		r := n.Try(t, strings.Replace(manifest, "LABEL", `labels: {`+disableCascadingLabel+`: "true"}`, 1), "create", "-n", n.name, "--dry-run=server", "-f", "-")
+		if r.Code != 0 || !strings.Contains(r.Stderr, always) {
+			t.Errorf("%s: %s", manifest, r)
+		}
+	}
+	// Its controller may have copied the label.
+	r := n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {"+deleteProtectionLabel+": Cascading}, ownerReferences: "+
+		"[{apiVersion: v1, kind: ConfigMap, name: a, uid: a, controller: true}]}}", "create", "-n", n.name, "--dry-run=server", "-f", "-")
+	if r.Code != 0 || strings.Contains(r.Stderr, "Warning") {
 		t.Errorf("%s", r)
 	}
 }
