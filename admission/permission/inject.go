@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 const (
 	// tokenLifetime is in seconds. The kubelet rotates the token after 80 % of this time.
 	tokenLifetime = int64(3600)
-	// nonRootUser is the user and group of the container.
+	// nonRootUser is the user and group of the image.
 	nonRootUser = int64(65532)
 )
 
@@ -76,15 +77,19 @@ func (i Injection) patchContainer(p *corev1.Pod) []Operation {
 }
 
 // keepOfPlugins copies to the wanted container what an admission plugin of the API server may have set in the
-// existing one after the webhook added it: imagePullPolicy Always (AlwaysPullImages), and the requests
-// and limits of resources for which the wanted container has none (LimitRanger). These plugins
-// deny the pod if the webhook removes what they set.
+// existing one after the webhook added it: imagePullPolicy Always (AlwaysPullImages), the requests
+// and limits of resources for which the wanted container has none (LimitRanger), and the user and group
+// (SecurityContextConstraint of OpenShift). These plugins deny the pod if the webhook removes what they set.
 func keepOfPlugins(want *corev1.Container, existing corev1.Container) {
 	if existing.ImagePullPolicy == corev1.PullAlways {
 		want.ImagePullPolicy = corev1.PullAlways
 	}
 	keepMissing(want.Resources.Requests, existing.Resources.Requests)
 	keepMissing(want.Resources.Limits, existing.Resources.Limits)
+	if s := existing.SecurityContext; s != nil {
+		want.SecurityContext.RunAsUser = cmp.Or(s.RunAsUser, want.SecurityContext.RunAsUser)
+		want.SecurityContext.RunAsGroup = cmp.Or(s.RunAsGroup, want.SecurityContext.RunAsGroup)
+	}
 }
 
 func keepMissing(want, existing corev1.ResourceList) {
@@ -98,7 +103,7 @@ func keepMissing(want, existing corev1.ResourceList) {
 // container returns the init container. It sets all fields that the API server would
 // default, so that the container in the API server equals this one.
 func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
-	return corev1.Container{
+	c := corev1.Container{
 		Name: protocol.ContainerName, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
 			{Name: protocol.EnvServer, Value: i.Server},
@@ -112,12 +117,17 @@ func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
-			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(nonRootUser), RunAsGroup: ptr.To(nonRootUser),
-			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Privileged: ptr.To(false),
+			RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Privileged: ptr.To(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}
+	// The kubelet rejects root because of RunAsNonRoot. Any other user of the pod stays, and without one that of the image:
+	// OpenShift denies a user outside the range of the namespace.
+	if s := pod.SecurityContext; s != nil && s.RunAsUser != nil && *s.RunAsUser == 0 {
+		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = ptr.To(nonRootUser), ptr.To(nonRootUser)
+	}
+	return c
 }
 
 // patchVolume adds the volume with a token whose audience is the server and which is

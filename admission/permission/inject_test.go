@@ -107,13 +107,14 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 }
 
 // The plugins of the API server run again after the webhook, and the webhook after them.
-// AlwaysPullImages and LimitRanger then deny a pod from which the webhook removes what they set.
+// AlwaysPullImages, LimitRanger and SecurityContextConstraint then deny a pod from which the webhook removes what they set.
 func TestTheInitContainerKeepsWhatAdmissionPluginsSet(t *testing.T) {
 	plugins := func(c *corev1.Container) {
 		c.ImagePullPolicy = corev1.PullAlways
 		c.Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Mi")
 		c.Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("2Mi")
 		c.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
+		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = new(int64(1000650000)), new(int64(1000650000))
 	}
 	want := testInjection.container(&corev1.PodSpec{})
 	plugins(&want)
@@ -155,6 +156,26 @@ func TestTheInitContainerKeepsWhatAdmissionPluginsSet(t *testing.T) {
 }
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+
+// SecurityContextConstraint denies a pod with a user outside the range of its namespace.
+func TestTheInitContainerNamesAUserOnlyIfTheUserOfThePodIsRoot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  *corev1.PodSecurityContext
+		want *int64
+	}{
+		"no securityContext": {nil, nil},
+		"no user":            {&corev1.PodSecurityContext{RunAsGroup: new(int64(0))}, nil},
+		"another user":       {&corev1.PodSecurityContext{RunAsUser: new(int64(1000650000))}, nil},
+		"root":               {&corev1.PodSecurityContext{RunAsUser: new(int64(0))}, new(nonRootUser)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testInjection.container(&corev1.PodSpec{SecurityContext: tc.pod}).SecurityContext
+			if diff := cmp.Diff([]*int64{tc.want, tc.want}, []*int64{s.RunAsUser, s.RunAsGroup}); diff != "" || !*s.RunAsNonRoot {
+				t.Errorf("%+v: %s", s, diff)
+			}
+		})
+	}
+}
 
 func TestTheInitContainerIsRestrictedAndHasResources(t *testing.T) {
 	c := testInjection.container(&corev1.PodSpec{})
