@@ -3,17 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/internal/process"
 	"github.com/breakwater-dev/breakwater/permission/initaction/server"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -71,4 +77,23 @@ func TestTheProcessLimitsConnectionsOfStrangersAndDrains(t *testing.T) {
 
 func TestTheProcessIsNotKilledWhileItDrains(t *testing.T) {
 	builder.CheckGracePeriod(t, "../../../config/permission/600-init-action-server.yaml", drain.MaxWait+server.RequestTimeout+process.FlushTimeout)
+}
+
+func TestTheSampleAllowsInitContainersToConnect(t *testing.T) {
+	const config = "../../../config/"
+	sample := builder.Manifests[networkingv1.NetworkPolicy](t, config+"samples/permission-egress.yaml")[0]
+	want := builder.Manifests[appsv1.Deployment](t, config+"permission/600-init-action-server.yaml")[0]
+	if got := sample.Spec.PodSelector.MatchLabels; !maps.Equal(got, map[string]string{podmeta.Label: podmeta.LabelRequired}) {
+		t.Errorf("it selects pods with %v", got)
+	}
+	rule := sample.Spec.Egress[0]
+	if got := rule.To[0].NamespaceSelector.MatchLabels; !maps.Equal(got, map[string]string{corev1.LabelMetadataName: want.Namespace}) {
+		t.Errorf("it allows namespaces with %v", got)
+	}
+	if got := labels.Set(rule.To[0].PodSelector.MatchLabels); !got.AsSelector().Matches(labels.Set(want.Spec.Template.Labels)) {
+		t.Errorf("it allows pods with %v", got)
+	}
+	if got, want := rule.Ports[0].Port.IntVal, want.Spec.Template.Spec.Containers[0].Ports[0]; want.Name != "https" || got != want.ContainerPort {
+		t.Errorf("it allows port %d, want %+v", got, want)
+	}
 }
