@@ -93,6 +93,9 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 		"hostNetwork, the centre is unreachable": {pod: hostNetwork, namespace: setAnnotation("nodes"), want: DecisionHostNetwork},
 		"hostNetwork, unknown set":               {pod: hostNetwork, namespace: setAnnotation("new"), centre: registered, want: DecisionHostNetwork},
 		"hostNetwork without sets":               {pod: hostNetwork, centre: registered, want: DecisionNoPermissionSet},
+		"Linux":                                  {pod: onOS(corev1.Linux), namespace: setAnnotation("web"), want: DecisionInjected, sets: "web"},
+		"Windows":                                {pod: onOS(corev1.Windows), namespace: setAnnotation("web"), want: DecisionWindows},
+		"Windows without sets":                   {pod: onOS(corev1.Windows), want: DecisionNoPermissionSet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod(tc.pod)
@@ -158,6 +161,10 @@ func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing
 }
 
 func hostNetwork(p *corev1.Pod) { p.Spec.HostNetwork = true }
+
+func onOS(name corev1.OSName) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: name} }
+}
 
 func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	registered, unreachable := sets{"web": false, "nodes": true}, sets(nil)

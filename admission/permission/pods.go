@@ -34,6 +34,8 @@ const (
 	// DecisionHostNetwork: it is not known that a pod with hostNetwork may request its sets:
 	// one is pod-scoped, does not exist or could not be checked.
 	DecisionHostNetwork = "HostNetwork"
+	// DecisionWindows: the init container does not run on Windows.
+	DecisionWindows = "Windows"
 	// DecisionUnknownSet: a set does not exist.
 	DecisionUnknownSet = "UnknownSet"
 	// DecisionUnchecked: a set could not be checked, because a call to the permission centre failed.
@@ -74,6 +76,11 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	}
 	if len(sets) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
+	}
+	if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
+		return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+			"the pod has os windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets, an empty one of the pod requests none",
+			podmeta.PermissionSetAnnotation, source))
 	}
 	if p.Spec.HostNetwork {
 		if message := h.SetChecker.hostNetworkDenial(ctx, sets); message != "" {
