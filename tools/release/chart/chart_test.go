@@ -109,7 +109,7 @@ func objects(t *testing.T, to map[string]any, name, text string) {
 	t.Helper()
 	for _, document := range regexp.MustCompile(`(?m)^---$`).Split(text, -1) {
 		var o map[string]any
-		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(document), &o); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, document)
 		}
 		if o == nil {
@@ -172,7 +172,7 @@ protection:
 		"v1 ConfigMap altershieldoperator-system/config-altershield":                                 `"base-url":"http://altershield:8080"`,
 		"v1 ConfigMap altershieldoperator-system/config-protection-generate":                         `{"max-unavailable":"10%"}`,
 		"serving.knative.dev/v1 Service altershieldoperator-system/submit":                           `"autoscaling.knative.dev/min-scale":"1"`,
-		"apps/v1 Deployment altershieldoperator-system/controller":                                   `"nodeSelector":{"role":"infra"}`,
+		"apps/v1 Deployment altershieldoperator-system/controller":                                   `"nodeSelector":{"kubernetes.io/os":"linux","role":"infra"}`,
 		"apps/v1 Deployment altershieldoperator-system/webhook":                                      `"tolerations":[{"key":"infra","operator":"Exists"}]`,
 		"apps/v1 Deployment altershieldoperator-system/protection-controller":                        `"imagePullSecrets":[{"name":"pull"}]`,
 		"serving.knative.dev/v1 Service altershieldoperator-system/callback":                         `"image":"mirror.example.com/bw/change-functions@sha256:`,

@@ -91,7 +91,7 @@ func (v *values) configMap(part, name string, object *yaml.Node, lines []string)
 		"{{- with index .Values.%s.settings %q }}\n  {{- toYaml . | nindent 2 }}\n{{- end }}", part, name)}}, nil
 }
 
-// process moves replicas, the minimal scale and the resources of a process to the values.
+// process moves replicas, the minimal scale and the resources of a process to the values. The include replaces the nodeSelector.
 func (v *values) process(part, name string, object *yaml.Node, lines []string, include string) ([]edit, error) {
 	spec := lookup(object, "spec", "template", "spec")
 	key, containers := find(spec, "containers")
@@ -99,7 +99,11 @@ func (v *values) process(part, name string, object *yaml.Node, lines []string, i
 		return nil, errors.New("it has not exactly one container")
 	}
 	path := fmt.Sprintf("index .Values.%s.processes %q", part, name)
-	edits := []edit{{key.Line - 1, key.Line - 2, fmt.Sprintf("%s{{- include %q . | nindent %d }}", indent(key), include, key.Column-1)}}
+	included := edit{key.Line - 1, key.Line - 2, fmt.Sprintf("%s{{- include %q . | nindent %d }}", indent(key), include, key.Column-1)}
+	if key, selector := find(spec, "nodeSelector"); selector != nil {
+		included.first, included.last = key.Line-1, last(selector)-1
+	}
+	edits := []edit{included}
 	var moved []string
 	if key, count := find(lookup(object, "spec"), "replicas"); count != nil {
 		moved = append(moved, lines[head(lines, key.Line-1):key.Line]...)

@@ -111,7 +111,8 @@ image:
 # pull the image of their init container with their own: see "Private registry" in docs/install.md.
 imagePullSecrets: []
 # For the pods of Deployments.
-nodeSelector: {}
+nodeSelector:
+  kubernetes.io/os: linux
 # For the pods of Deployments.
 tolerations: []
 
