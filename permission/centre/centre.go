@@ -84,6 +84,15 @@ func (c *Centre) Run(ctx context.Context) error {
 		return fmt.Errorf("listen on ADMIN_LISTEN: %w", err)
 	}
 	c.log.Info("permission centre started", "address", listener.Addr().String(), "admin", admin.Addr().String(), "shared", c.store.Shared())
+	if !c.store.Shared() {
+		name, err := c.store.NetworkFilesystem()
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			c.log.Error("SQLite is on a network file system, on which a second centre can corrupt it; use PostgreSQL, or a volume of block storage", "filesystem", name)
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		c.engine.Run(ctx, c.config.DrainTimeout)
