@@ -77,6 +77,9 @@ type HTTPCalls struct {
 	Grant  HTTPCall  `json:"grant"`
 	Poll   *HTTPCall `json:"poll,omitempty"`
 	Revoke *HTTPCall `json:"revoke,omitempty"`
+	// CA has the certificates, in PEM, of the authorities that the certificate of an https
+	// endpoint is verified with; empty means those of the centre's image.
+	CA string `json:"ca,omitempty"`
 }
 
 // HTTPCall is one request and how its answer is evaluated. ${…} in Path, Headers

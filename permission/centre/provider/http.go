@@ -2,8 +2,10 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -55,14 +58,15 @@ func (f Factory) newHTTP(p api.Provider) (Client, error) {
 	if err := f.Egress.CheckHost(endpoint.Hostname(), port); err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
-	calls := p.HTTP
-	if calls == nil && p.Type == api.ProviderCMDB {
-		calls = cmdbCalls()
-	}
+	calls := callsOf(p)
 	if calls == nil {
 		return nil, fmt.Errorf("http: required for a provider of type http")
 	}
-	c := &httpClient{provider: p, calls: map[Op]*httpCall{}, credentials: f.Credentials, http: f.client(endpoint.Host)}
+	authorities, err := authoritiesOf(calls, endpoint.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	c := &httpClient{provider: p, calls: map[Op]*httpCall{}, credentials: f.Credentials, http: f.client(endpoint.Host, authorities)}
 	for op, call := range map[Op]*api.HTTPCall{Grant: &calls.Grant, Poll: calls.Poll, Revoke: calls.Revoke} {
 		if call == nil {
 			continue
@@ -80,12 +84,39 @@ func (f Factory) newHTTP(p api.Provider) (Client, error) {
 	return c, nil
 }
 
+// callsOf returns the calls of a provider; nil if it has none. A CMDB without calls has the default ones.
+func callsOf(p api.Provider) *api.HTTPCalls {
+	calls := cmp.Or(p.HTTP, &api.HTTPCalls{})
+	if p.Type != api.ProviderCMDB || !reflect.DeepEqual(*calls, api.HTTPCalls{CA: calls.CA}) {
+		return p.HTTP
+	}
+	defaults := cmdbCalls()
+	defaults.CA = calls.CA
+	return defaults
+}
+
+// authoritiesOf returns the authorities of http.ca; nil means those of the image.
+func authoritiesOf(calls *api.HTTPCalls, scheme string) (*x509.CertPool, error) {
+	if calls.CA == "" {
+		return nil, nil
+	}
+	if scheme != "https" {
+		return nil, fmt.Errorf("http.ca: no certificate is verified with an %s endpoint; leave http.ca out, or use https", scheme)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM([]byte(calls.CA)) {
+		return nil, errors.New("http.ca: contains no certificate in PEM")
+	}
+	return authorities, nil
+}
+
 // client returns a client that dials only allowed addresses and follows
 // redirects only to the same host and with the same method.
-func (f Factory) client(host string) *http.Client {
+func (f Factory) client(host string, authorities *x509.CertPool) *http.Client {
 	return &http.Client{
 		Transport: sendOnce{&http.Transport{
-			DialContext: f.Egress.Dial, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+			DialContext: f.Egress.Dial, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 		}},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -163,7 +194,7 @@ func failedCall(err error, sent bool) Result {
 	case errors.Is(err, ErrNotAllowed):
 		return failed(ReasonHostNotAllowed, "the provider's host resolves or redirects to an address that the centre must not connect to", sent)
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return failed(ReasonProviderMisconfigured, "the certificate of the provider is not trusted: it must have the host of the endpoint, and the centre's image must have its authority", sent)
+		return failed(ReasonProviderMisconfigured, "the certificate of the provider is not trusted: set http.ca, and an endpoint with a name of the certificate", sent)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return failed(ReasonProviderTimeout, "the provider did not answer in time", sent)
 	case !sent:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
 const secret = "secret-bearer-token"
@@ -273,6 +275,38 @@ func TestACallWhoseTLSHandshakeFailsIsNotSent(t *testing.T) {
 				t.Errorf("got %+v, want %s, %s", r, tc.reason, tc.message)
 			}
 		})
+	}
+}
+
+func TestTheCertificateOfAProviderIsVerifiedWithTheAuthoritiesOfHTTPCA(t *testing.T) {
+	stub := double.New(time.Now)
+	server := httptest.NewTLSServer(stub)
+	t.Cleanup(server.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	for name, p := range map[string]api.Provider{
+		"http": {Type: api.ProviderHTTP, HTTP: &api.HTTPCalls{CA: ca, Grant: api.HTTPCall{Method: "PUT", Path: "/v1/records/${ip}", Body: map[string]any{"podUID": "u"}}}},
+		"cmdb": {Type: api.ProviderCMDB, CanRevoke: true, HTTP: &api.HTTPCalls{CA: ca}}, // with the default calls
+	} {
+		p.Endpoint, p.TimeoutSeconds = server.URL, 1
+		c := newClientOf(t, p, []string{"127.0.0.0/8"})
+		if r := c.Call(t.Context(), Call{Op: Grant, Key: name, IPs: []string{"10.0.0.1"}}); r.Outcome != Done {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if n := len(stub.Stats().Current); n == 0 {
+		t.Error("nothing was granted")
+	}
+	for endpoint, tc := range map[string]struct{ ca, want string }{
+		"https://127.0.0.1": {"none", "http.ca: contains no certificate in PEM"},
+		"http://127.0.0.1":  {ca, "http.ca: no certificate is verified with an http endpoint"},
+	} {
+		egress, err := NewEgress([]string{"127.0.0.1"}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Factory{Egress: egress}).New(api.Provider{Type: api.ProviderHTTP, Endpoint: endpoint, HTTP: &api.HTTPCalls{CA: tc.ca}}); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", endpoint, err, tc.want)
+		}
 	}
 }
 
