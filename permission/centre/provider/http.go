@@ -103,11 +103,7 @@ func authoritiesOf(calls *api.HTTPCalls, scheme string) (*x509.CertPool, error) 
 	if scheme != "https" {
 		return nil, fmt.Errorf("http.ca: no certificate is verified with an %s endpoint; leave http.ca out, or use https", scheme)
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM([]byte(calls.CA)) {
-		return nil, errors.New("http.ca: contains no certificate in PEM")
-	}
-	return authorities, nil
+	return authorities("http.ca", calls.CA)
 }
 
 // client returns a client that dials only allowed addresses and follows

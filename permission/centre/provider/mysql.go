@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -120,9 +119,9 @@ func setTLS(config *mysql.Config, call *api.MySQLCall, host string) error {
 	if mode != "true" {
 		return fmt.Errorf("mysql.ca: no certificate is verified with mysql.tls %q; leave one of them out", mode)
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM([]byte(call.CA)) {
-		return errors.New("mysql.ca: contains no certificate in PEM")
+	authorities, err := authorities("mysql.ca", call.CA)
+	if err != nil {
+		return err
 	}
 	config.TLS = &tls.Config{RootCAs: authorities, ServerName: host, MinVersion: tls.VersionTLS12}
 	return nil
