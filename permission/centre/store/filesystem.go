@@ -9,11 +9,19 @@ import (
 // NetworkFilesystem returns the name of the file system of the SQLite database if several nodes can
 // mount it at the same time, otherwise "". Two nodes that write a database in WAL mode can corrupt it.
 func (s *Store) NetworkFilesystem() (string, error) {
-	var volume syscall.Statfs_t
-	if err := syscall.Statfs(filepath.Dir(s.path), &volume); err != nil {
-		return "", fmt.Errorf("read the file system of the store: %w", err)
+	volume, err := s.volume()
+	if err != nil {
+		return "", err
 	}
 	return networkFilesystem(uint32(volume.Type)), nil
+}
+
+// volume returns the state of the file system of the SQLite database.
+func (s *Store) volume() (volume syscall.Statfs_t, err error) {
+	if err = syscall.Statfs(filepath.Dir(s.path), &volume); err != nil {
+		err = fmt.Errorf("read the file system of the store: %w", err)
+	}
+	return volume, err
 }
 
 // networkFilesystem returns the name of a type of statfs(2) that is a network file system.

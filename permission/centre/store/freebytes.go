@@ -1,18 +1,13 @@
 package store
 
-import (
-	"context"
-	"fmt"
-	"path/filepath"
-	"syscall"
-)
+import "context"
 
 // FreeBytes returns how many bytes SQLite can still write: the free bytes of the volume, and those of deleted rows in the
 // file, which does not shrink.
 func (s *Store) FreeBytes(ctx context.Context) (uint64, error) {
-	var volume syscall.Statfs_t
-	if err := syscall.Statfs(filepath.Dir(s.path), &volume); err != nil {
-		return 0, fmt.Errorf("read the free space of the store: %w", err)
+	volume, err := s.volume()
+	if err != nil {
+		return 0, err
 	}
 	file, err := s.View(ctx).freeBytes()
 	return volume.Bavail*uint64(volume.Bsize) + uint64(file), err //nolint:gosec // neither is negative
