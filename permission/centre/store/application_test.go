@@ -25,11 +25,7 @@ func TestTheRangeOfPodUIDsDoesNotDependOnTheCollation(t *testing.T) {
 		t.Fatal(err)
 	}
 	address.Path = "danish"
-	s, err := Open(t.Context(), address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openAt(t, address.String())
 	if _, err := s.write.ExecContext(t.Context(), `
 		INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version, asked)
 		SELECT uid, 'c', 'shop', 'web', uid, 'web', '{}', 'Granted', '', '', 1, 0, 0, 0, 1, 0 FROM unnest(ARRAY['0', 'a9', 'aa', 'ab', 'f']) uid`); err != nil {

@@ -11,11 +11,7 @@ import (
 
 // Steps of a provider may wait for each other, but requests must not wait for steps.
 func TestWorkInBackgroundLeavesConnectionsForRequests(t *testing.T) {
-	s, err := Open(t.Context(), database.Postgres(t)+"&pool_max_conns=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openAt(t, database.Postgres(t)+"&pool_max_conns=4")
 	var working sync.WaitGroup
 	end := make(chan struct{})
 	for range 8 {

@@ -60,7 +60,12 @@ func FuzzImport(f *testing.F) {
 
 func open(t testing.TB) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "#?%41.db"))
+	return openAt(t, "sqlite:"+filepath.Join(t.TempDir(), "#?%41.db"))
+}
+
+func openAt(t testing.TB, address string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

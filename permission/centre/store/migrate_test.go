@@ -79,11 +79,7 @@ func insertOldGrant(ordinal int, due int64, lease string, leaseUntil int64) stri
 // session behind. Migrations may take longer than idle_in_transaction_session_timeout.
 func TestTheLockOfAMigrationBelongsToATransaction(t *testing.T) {
 	address := database.Postgres(t)
-	observer, err := Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer observer.Close()
+	observer := openAt(t, address)
 	slow, err := observer.write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -97,11 +97,7 @@ ANALYZE`
 // or all applications of the retention time.
 func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 	for name, address := range map[string]string{"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "centre.db"), "PostgreSQL": database.Postgres(t)} {
-		s, err := Open(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s := openAt(t, address)
 		if s.dialect.numbered {
 			if _, err := s.write.ExecContext(t.Context(), fill); err != nil {
 				t.Fatal(err)

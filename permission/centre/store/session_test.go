@@ -14,11 +14,7 @@ import (
 func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
 	address := database.Postgres(t)
 	for parameters, want := range map[string]string{"": "10s", "&idle_in_transaction_session_timeout=7s": "7s"} {
-		s, err := Open(t.Context(), address+parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s := openAt(t, address+parameters)
 		for name, want := range map[string]string{"idle_in_transaction_session_timeout": want, "tcp_user_timeout": "20000", "tcp_keepalives_idle": "10"} {
 			var got string
 			if err := s.write.QueryRowContext(t.Context(), "SHOW "+name).Scan(&got); err != nil || got != want {
@@ -26,11 +22,7 @@ func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
 			}
 		}
 	}
-	s, err := Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openAt(t, address)
 	lost, err := s.write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -106,16 +98,8 @@ func (w slow) Read(p []byte) (int, error) {
 func TestASlowImportOrExportIsNotEnded(t *testing.T) {
 	address := database.Postgres(t)
 	// The observer migrates, because the limit could end a migration.
-	observer, err := Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer observer.Close()
-	limited, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=500ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limited.Close()
+	observer := openAt(t, address)
+	limited := openAt(t, address+"&idle_in_transaction_session_timeout=500ms")
 	text := `{"format":"permissioncentre/1"}` + "\n" + `{"table":"objects","values":{"kind":"provider","name":"p","owner":"o","description":"` + strings.Repeat("x", 9000) +
 		`","body":"{}","version":1,"created":0,"updated":0}}` + "\n"
 	var waited [2]bool
@@ -133,11 +117,7 @@ func TestASlowImportOrExportIsNotEnded(t *testing.T) {
 // After a failover the address of the database may still lead to the former primary, which is then
 // a standby or read-only.
 func TestAReadOnlyConnectionIsNotUsed(t *testing.T) {
-	s, err := Open(t.Context(), database.Postgres(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openAt(t, database.Postgres(t))
 	admin, err := s.write.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
