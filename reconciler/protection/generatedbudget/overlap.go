@@ -1,9 +1,6 @@
 package generatedbudget
 
 import (
-	"cmp"
-	"slices"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,17 +10,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// overlapping returns the name of a PodDisruptionBudget because of which the workload has no generated
+// overlapping returns the first name of a PodDisruptionBudget because of which the workload has no generated
 // one; empty if there is none. Kubernetes evicts no pod that two select.
 func (r *Reconciler) overlapping(w *workload) string {
 	all, _ := r.pdbs.PodDisruptionBudgets(w.GetNamespace()).List(labels.Everything()) // cache listers return no error
-	slices.SortFunc(all, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
+	first := ""
 	for _, b := range all {
-		if b.Name != w.budgetName() && selects(b.Spec.Selector, w) && !r.isRemovedFor(w, b) {
-			return b.Name
+		if (first == "" || b.Name < first) && b.Name != w.budgetName() && selects(b.Spec.Selector, w) && !r.isRemovedFor(w, b) {
+			first = b.Name
 		}
 	}
-	return ""
+	return first
 }
 
 // isRemovedFor reports whether a PodDisruptionBudget that selects the pods of the workload is a generated one that
