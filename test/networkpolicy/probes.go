@@ -91,10 +91,13 @@ func Probes(c Component) ([]Probe, error) {
 	return probes, nil
 }
 
+// parts are the folders with the manifests of Breakwater's parts.
+var parts = []string{"core", "judge", "protection", "permission"}
+
 // Components returns the components of the manifests below a folder, and the labels of their
 // pods.
 func Components(config string) (components []Component, labels []map[string]string, err error) {
-	err = objects(config, []string{"core", "judge", "protection", "permission"}, func(raw []byte) error {
+	err = objects(config, parts, func(raw []byte) error {
 		var o struct {
 			metav1.TypeMeta   `json:",inline"`
 			metav1.ObjectMeta `json:"metadata"`

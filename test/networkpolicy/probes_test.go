@@ -75,10 +75,11 @@ func (f *fixture) add(namespace, name string, labels map[string]string) *corev1.
 	return p
 }
 
-// policies returns the NetworkPolicies of all manifests, with those of overlays.
+// policies returns the NetworkPolicies of the parts and of the overlays. Those of samples are for
+// other namespaces.
 func policies(t *testing.T) (all []*networkingv1.NetworkPolicy) {
 	t.Helper()
-	err := objects(config, []string{"*", "overlays/*"}, func(raw []byte) error {
+	err := objects(config, append([]string{"overlays/*"}, parts...), func(raw []byte) error {
 		policy := &networkingv1.NetworkPolicy{}
 		var kind metav1.TypeMeta
 		if err := json.Unmarshal(raw, &kind); err != nil || kind.Kind != "NetworkPolicy" {
