@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ const maxFile = 64 << 20
 // prometheusFlags has the values of the flags that select a Prometheus server.
 type prometheusFlags struct {
 	address string
+	headers http.Header
 	timeout time.Duration
 }
 
@@ -33,6 +36,12 @@ func newFlags(name string, errs io.Writer) *flag.FlagSet {
 
 func (s *prometheusFlags) flags(flags *flag.FlagSet) {
 	flags.StringVar(&s.address, "prometheus", "", "`URL` of Prometheus, for example http://127.0.0.1:9090")
+	s.headers = http.Header{}
+	flags.Func("header", "`header` of queries, for example 'X-Scope-OrgID: team-a'; repeat it for several", func(text string) error {
+		headers, err := prometheus.ParseHeaders(text)
+		maps.Copy(s.headers, headers)
+		return err
+	})
 	flags.DurationVar(&s.timeout, "timeout", prometheus.DefaultTimeout, "longest time of one query")
 }
 
@@ -43,7 +52,7 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	if s.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout is %s, want a positive duration", s.timeout)
 	}
-	return prometheus.New(s.address, s.timeout, nil)
+	return prometheus.New(s.address, s.timeout, prometheus.WithHeaders(s.headers, http.DefaultTransport))
 }
 
 // intervalFlag adds the flag with the time between two looks at a past release.

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,7 +62,10 @@ func openMetrics() string {
 	return b.String()
 }
 
-// startPrometheus starts a Prometheus that has the series and returns its URL.
+// webConfig requires basic authentication of user reader. The hash is that of "password".
+const webConfig = "basic_auth_users: {reader: $2a$04$kHQwpoRfL9wnHENXcM2dfeBUKSdnVemezxbPagbSPuFabMEgjPLi2}\n"
+
+// startPrometheus starts a Prometheus that has the series and returns its URL, with user and password.
 func startPrometheus(t *testing.T) string {
 	t.Helper()
 	for _, program := range []string{"prometheus", "promtool"} {
@@ -73,6 +78,10 @@ func startPrometheus(t *testing.T) string {
 	if err := os.WriteFile(file, []byte(openMetrics()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	web := filepath.Join(dir, "web.yml")
+	if err := os.WriteFile(web, []byte(webConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if out, err := exec.CommandContext(t.Context(), "promtool", "tsdb", "create-blocks-from", "openmetrics", file, dir).CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v: %s", err, out)
 	}
@@ -81,8 +90,9 @@ func startPrometheus(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
+	url := "http://reader:password@" + address
 	ctx, cancel := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, "prometheus", "--config.file=/dev/null", "--storage.tsdb.path="+dir,
+	server := exec.CommandContext(ctx, "prometheus", "--config.file=/dev/null", "--web.config.file="+web, "--storage.tsdb.path="+dir,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--log.level=error")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -92,11 +102,11 @@ func startPrometheus(t *testing.T) string {
 		_ = server.Wait()
 	})
 	for deadline := time.Now().Add(time.Minute); ; {
-		resp, err := http.Get("http://" + address + "/-/ready")
+		resp, err := http.Get(url + "/-/ready")
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return "http://" + address
+				return url
 			}
 		}
 		if time.Now().After(deadline) {
@@ -206,6 +216,25 @@ func explainProbation(t *testing.T, url, version string) {
 	}
 }
 
+func TestQueriesHaveTheHeadersOfTheFlags(t *testing.T) {
+	var served atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Scope-OrgID") != "team-a" || r.Header.Get("X-Source") != "judge" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		served.Add(1)
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[]}}`))
+	}))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"replay", "--prometheus", server.URL,
+		"--header", "X-Scope-OrgID: team-a", "--header", "X-Source: judge", "--new", `a="b"`, "--old", `a="c"`, "--at", fmt.Sprint(ready)}, &out, &errs)
+	if code != exitNoVerdict || served.Load() == 0 || strings.Contains(out.String()+errs.String(), "401") {
+		t.Errorf("exit code %d after %d answers, want 2: %s%s", code, served.Load(), out.String(), errs.String())
+	}
+}
+
 func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -225,6 +254,7 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 	}{
 		"no command":      {nil, "usage"},
 		"unknown command": {[]string{"serv"}, "usage"},
+		"credential":      {with("--header", "Authorization: Bearer x"), "header Authorization is not allowed"},
 		"no server":       {[]string{"replay", "--new", `a="b"`, "--at", "1"}, "--prometheus"},
 		"no new":          {[]string{"replay", "--prometheus", "http://x", "--at", "1"}, "new"},
 		"wrong matcher":   {with("--new", "a=b"), "a=b"},

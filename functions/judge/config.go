@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +30,8 @@ import (
 const (
 	// ConfigMapName has the address of Prometheus and limits.
 	ConfigMapName = "config-judge"
-	// SecretName has the token and the certificates of Prometheus; it is optional.
+	// SecretName has the credentials and the certificates of Prometheus; it is optional.
 	SecretName = "judge-prometheus"
-	tokenKey   = "token"
 	caKey      = "ca.crt"
 )
 
@@ -58,7 +57,7 @@ type config struct {
 	timeout    time.Duration
 	concurrent int
 	labels     Labels
-	token      string
+	headers    http.Header // with the credentials
 	ca         []byte
 }
 
@@ -92,7 +91,7 @@ func (s *Sources) Source(ctx context.Context) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	if s.read.IsZero() || !next.equal(s.config) {
+	if s.read.IsZero() || !reflect.DeepEqual(next, s.config) {
 		source, err := newSource(next, s.clock)
 		if err != nil {
 			return Source{}, &ConfigError{err}
@@ -101,11 +100,6 @@ func (s *Sources) Source(ctx context.Context) (Source, error) {
 	}
 	s.read = now
 	return s.source, nil
-}
-
-func (c config) equal(o config) bool {
-	return c.url == o.url && c.timeout == o.timeout && c.concurrent == o.concurrent && c.labels == o.labels &&
-		c.token == o.token && bytes.Equal(c.ca, o.ca)
 }
 
 func (s *Sources) readConfig(ctx context.Context) (config, error) {
@@ -134,10 +128,13 @@ func (s *Sources) readConfig(ctx context.Context) (config, error) {
 func parseConfig(data map[string]string, secret map[string][]byte) (config, error) {
 	c := config{
 		url: strings.TrimSpace(data["prometheus-url"]), timeout: prometheus.DefaultTimeout, concurrent: 10,
-		labels: defaultLabels(),
-		token:  strings.TrimSpace(string(secret[tokenKey])), ca: secret[caKey],
+		labels: defaultLabels(), ca: secret[caKey],
 	}
 	var errs []error
+	credentials, err := authorization(secret)
+	if err != nil {
+		errs = append(errs, err)
+	}
 	u, err := url.Parse(c.url)
 	switch {
 	case c.url == "":
@@ -145,9 +142,15 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		errs = append(errs, errors.New("prometheus-url is not an http or https URL: write for example http://prometheus.monitoring:9090"))
 	case u.User != nil:
-		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put a token into Secret %s", SecretName))
-	case c.token != "" && u.Scheme != "https":
-		errs = append(errs, fmt.Errorf("prometheus-url is not https, and Secret %s has a token: a token is sent only over https", SecretName))
+		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put %s and %s into Secret %s", usernameKey, passwordKey, SecretName))
+	case credentials != "" && u.Scheme != "https":
+		errs = append(errs, fmt.Errorf("prometheus-url is not https, and Secret %s has credentials: they are sent only over https", SecretName))
+	}
+	if c.headers, err = prometheus.ParseHeaders(data["prometheus-headers"]); err != nil {
+		errs = append(errs, fmt.Errorf("prometheus-headers: %w; credentials belong into Secret %s", err, SecretName))
+	}
+	if credentials != "" {
+		c.headers.Set("Authorization", credentials)
 	}
 	if v, ok := data["query-timeout"]; ok {
 		if c.timeout, err = time.ParseDuration(strings.TrimSpace(v)); err != nil || c.timeout < time.Second || c.timeout > 30*time.Second {
@@ -166,10 +169,10 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 			}
 		}
 	}
-	known := map[string]bool{"prometheus-url": true, "query-timeout": true, "max-concurrent-queries": true, "namespace-label": true, "pod-label": true}
+	known := []string{"max-concurrent-queries", "namespace-label", "pod-label", "prometheus-headers", "prometheus-url", "query-timeout"}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if !known[key] && !strings.HasPrefix(key, "_") {
-			errs = append(errs, fmt.Errorf("unknown key %q; known keys are max-concurrent-queries, namespace-label, pod-label, prometheus-url, query-timeout", key))
+		if !slices.Contains(known, key) && !strings.HasPrefix(key, "_") {
+			errs = append(errs, fmt.Errorf("unknown key %q; known keys are %s", key, strings.Join(known, ", ")))
 		}
 	}
 	return c, errors.Join(errs...)
@@ -196,24 +199,9 @@ func newSource(c config, clk clock.PassiveClock) (Source, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	client, err := prometheus.New(c.url, c.timeout, bearer{c.token, transport})
+	client, err := prometheus.New(c.url, c.timeout, prometheus.WithHeaders(c.headers, transport))
 	if err != nil {
 		return Source{}, err
 	}
 	return Source{Reader: NewSharedReader(client, c.concurrent, clk), Labels: c.labels}, nil
-}
-
-// bearer adds a token to requests.
-type bearer struct {
-	token string
-	next  http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return b.next.RoundTrip(r)
 }

@@ -1,0 +1,55 @@
+package prometheus
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// reserved are headers with credentials, and the one that the address determines.
+var reserved = []string{"Authorization", "Cookie", "Host", "Proxy-Authorization"}
+
+// ParseHeaders parses headers of queries, one "name: value" a line. Its error contains no value, which may be a
+// credential by mistake.
+func ParseHeaders(text string) (http.Header, error) {
+	headers := http.Header{}
+	var errs []error
+	for i, line := range strings.Split(text, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		name, value = http.CanonicalHeaderKey(strings.TrimSpace(name)), strings.TrimSpace(value)
+		switch {
+		case value == "" || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
+			errs = append(errs, fmt.Errorf("line %d: write a name and a value, for example X-Scope-OrgID: team-a", i+1))
+		case slices.Contains(reserved, name):
+			errs = append(errs, fmt.Errorf("header %s is not allowed", name))
+		default:
+			headers.Add(name, value)
+		}
+	}
+	return headers, errors.Join(errs...)
+}
+
+// WithHeaders returns a transport that adds headers to requests.
+func WithHeaders(headers http.Header, next http.RoundTripper) http.RoundTripper {
+	return withHeaders{headers, next}
+}
+
+type withHeaders struct {
+	headers http.Header
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	maps.Copy(r.Header, w.headers)
+	return w.next.RoundTrip(r)
+}
