@@ -232,6 +232,9 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		}
 		e.Why = append(e.Why, "batch "+b.Name+" "+why)
 	}
+	if e.Reason == v1alpha1.ReasonRolloutStuck {
+		e.WaysOut = append(e.WaysOut, WayOut{"see what its controller reports", fmt.Sprintf("kubectl describe %s -n %s", f.subject(), f.Namespace)})
+	}
 	if len(f.BatchesOf(c)) == 0 {
 		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
 		if f.LastSucceeded() != nil && f.Kind != workload.KnativeService.Argument() {

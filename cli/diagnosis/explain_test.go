@@ -132,6 +132,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"batch web--x--v--x--1 has no verdict yet: waiting for judge metrics; judge metrics has 420 s from the creation of the batch"}, []string{"status deployment/web"}},
 		"a batch that a judge holds": {input(with(running), ofJudges(corev1.ConditionFalse, "metrics: no verdict in time")), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 is held: metrics: no verdict in time"}, []string{"status deployment/web"}},
+		"a rollout that is stuck": {input(with(release(v1alpha1.ReleaseNoNewBatch, unknown, "RolloutStuck", no, "NotSuspended"))), diagnosis.StateRunning,
+			[]string{"because"}, []string{"kubectl describe deployment/web -n shop", "kubectl get pods -n shop"}},
 		"a release without traffic":     {input(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
 		"a release with changed images": {input(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
 		"a release that passed":         {input(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},

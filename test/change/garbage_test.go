@@ -105,7 +105,7 @@ metadata: {name: %[1]s}
 spec:
   matchConstraints:
     resourceRules:
-    - {apiGroups: [%[4]s], apiVersions: ["*"], operations: [%[2]s], resources: [%[5]s]}
+    - {apiGroups: ["%[4]s"], apiVersions: ["*"], operations: [%[2]s], resources: [%[5]s]}
   validations:
   - {expression: "%[3]s", message: denied by the test}
 ---

@@ -79,6 +79,7 @@ const (
 var examples = map[string]example{
 	"ReleaseHeld":      {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hours, "1x2 0" + hours, `reason="Suspended"`},
 	"BatchStuck":       {`breakwater_oldest_batch_age_seconds`, "0+60" + hours, "600+0" + hours, ""},
+	"ReleaseStuck":     {`breakwater_oldest_stuck_release_age_seconds`, "0+60" + hours, "600+0" + hours, ""},
 	"ReleasesUnjudged": {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hours, "7x119 stale 7" + hours, `reason="VerdictTimedOut"`},
 	// The quiet breaker opened seven times long ago, and once.
 	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_transitions_total{state="open",pod="submit-1"}`, "0+1" + hours, "7x139 stale 7x4 8" + hours, ""},

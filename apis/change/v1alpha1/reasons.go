@@ -12,6 +12,9 @@ const (
 	ReasonReleasePending = "ReleasePending"
 	// ReasonRollingOut: some pods of the version are missing or not finished.
 	ReasonRollingOut = "RollingOut"
+	// ReasonRolloutStuck: no batch was created for wait-threshold, and the workload reports that pods cannot be
+	// created or that its progress deadline has passed.
+	ReasonRolloutStuck = "RolloutStuck"
 	// ReasonScaledToZero: the latest Revision of a Knative Service is Ready and has no pods to judge.
 	ReasonScaledToZero = "ScaledToZero"
 	// ReasonJudging: pods wait for a verdict.

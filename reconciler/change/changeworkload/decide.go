@@ -58,6 +58,8 @@ type Workload struct {
 	Replicas int32
 	// Complete: the rollout of the current version is complete and every desired pod is available.
 	Complete bool
+	// Stuck is why its controller reports that the rollout makes no progress, or empty.
+	Stuck string
 	// Suspend is SuspensionOf the labels; empty when not suspended.
 	Suspend string
 	// Hold is what was changed to stop the rollout, or nil.
@@ -241,7 +243,7 @@ func decideRelease(in Input) Decision {
 	d.Batches, next = decideBatches(in)
 	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = decideRunning(in, d)
-	if d.Reason == v1alpha1.ReasonRollingOut {
+	if d.Reason == v1alpha1.ReasonRollingOut || d.Reason == v1alpha1.ReasonRolloutStuck {
 		d.timeOut(in)
 	}
 	d.Action = runningAction(in, d)
@@ -321,10 +323,22 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(timeoutsSince(in).Add(in.Settings.WaitThreshold)) {
-		return v1alpha1.ReleaseNoNewBatch, v1alpha1.ReasonRollingOut,
-			"no batch was created for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + d.Pods.summary()
+		reason := v1alpha1.ReasonRollingOut
+		if in.Workload.Stuck != "" {
+			reason = v1alpha1.ReasonRolloutStuck
+		}
+		return v1alpha1.ReleaseNoNewBatch, reason,
+			"no batch was created for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + rolloutSummary(in, d)
 	}
-	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
+	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, rolloutSummary(in, d)
+}
+
+// rolloutSummary is the summary of the pods and why the rollout is stuck.
+func rolloutSummary(in Input, d Decision) string {
+	if in.Workload.Stuck == "" {
+		return d.Pods.summary()
+	}
+	return d.Pods.summary() + "; " + in.Workload.Stuck
 }
 
 // timeOut fails a release whose rollout makes no progress, though Breakwater does not stop it. A pod that is being judged has
@@ -337,7 +351,7 @@ func (d *Decision) timeOut(in Input) {
 		return
 	}
 	d.Phase, d.Reason = v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut
-	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + d.Pods.summary()
+	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + rolloutSummary(in, *d)
 	switch {
 	case in.Workload.Suspend == "":
 	case in.Workload.Bypass.UsesRepair():

@@ -22,6 +22,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	old := in.ChangeWorkload.Status.Phase
 	recordDrift(ctx, in.ChangeWorkload, next, w)
 	recordNotHeld(ctx, in.ChangeWorkload, next, w)
+	recordStuck(ctx, in.ChangeWorkload, next, w, d)
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil
 	}
@@ -169,6 +170,13 @@ func recordNotHeld(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *w
 	case reason == old.Status.GetCondition(v1alpha1.ReleaseHeld).GetReason():
 	case reason == v1alpha1.ReasonWorkloadUnchanged, reason == v1alpha1.ReasonResumedUnjudged:
 		controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason, "ChangeWorkload %s: %s", next.Name, held.Message)
+	}
+}
+
+// recordStuck records Kubernetes Events when a rollout becomes stuck.
+func recordStuck(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) {
+	if d.Reason == v1alpha1.ReasonRolloutStuck && reasonOfSucceeded(old) != d.Reason {
+		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
 	}
 }
 

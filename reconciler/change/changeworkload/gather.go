@@ -6,8 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
+
+// maxStuckText is the limit of Workload.Stuck: a message with it must fit into an announcement.
+const maxStuckText = maxAnnouncementText / 2
 
 // podsOf returns those pods of a release that are neither terminating nor completed.
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload) []Pod {
@@ -54,11 +58,16 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		attempt = -1 // no annotation: no ChangeWorkload is current
 	}
 	hold := v1alpha1.HoldOf(w.Annotations)
+	stuck := ""
+	if w.Stuck != "" {
+		stuck = text.Truncate(w.Kind.Kind+" reports "+w.Stuck, maxStuckText)
+	}
 	return Workload{
 		Version:          w.Labels[v1alpha1.VersionKey],
 		Attempt:          attempt,
 		Replicas:         replicas,
 		Complete:         complete,
+		Stuck:            stuck,
 		Suspend:          v1alpha1.SuspensionOf(w.Labels),
 		Hold:             hold,
 		HoldState:        holdStateOf(w, hold, complete),

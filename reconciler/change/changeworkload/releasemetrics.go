@@ -16,8 +16,8 @@ import (
 // heldReasons are the reasons of condition Held while it is True.
 var heldReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonHeldUnjudged}
 
-// observeReleases reports as metrics how many releases are held or drifted, and how long the oldest batch has not been
-// done. The lists are those of the caches, so each replica reports the same. optedIn filters by namespace: in other
+// observeReleases reports as metrics how many releases are held or drifted, how long the oldest batch has not been
+// done, and how long a release has been stuck. The lists are those of the caches, so each replica reports the same. optedIn filters by namespace: in other
 // namespaces nothing updates the status, so an alert about it would never end.
 func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, batches listers.ChangePodLister, optedIn func(any) bool, clock clock.PassiveClock) {
 	metrics.Observe(meter, "breakwater_releases_held", func(observe func(int64, ...string)) {
@@ -33,6 +33,10 @@ func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, 
 	metrics.Observe(meter, "breakwater_oldest_batch_age_seconds", func(observe func(int64, ...string)) {
 		all, _ := batches.List(labels.Everything())
 		observe(int64(oldestBatch(filter(all, optedIn), clock.Now()).Seconds()))
+	})
+	metrics.Observe(meter, "breakwater_oldest_stuck_release_age_seconds", func(observe func(int64, ...string)) {
+		all, _ := releases.List(labels.Everything())
+		observe(int64(longestStuck(filter(all, optedIn), clock.Now()).Seconds()))
 	})
 }
 
@@ -71,6 +75,19 @@ func countDrifted(releases []*v1alpha1.ChangeWorkload) int64 {
 		}
 	}
 	return n
+}
+
+// longestStuck returns how long no batch has been created for a stuck release, after wait-threshold; 0 if none is stuck. A
+// release that waits without new pods that are not judged, such as a canary, is stuck only if its workload reports it.
+func longestStuck(releases []*v1alpha1.ChangeWorkload, now time.Time) time.Duration {
+	var longest time.Duration
+	for _, r := range releases {
+		stuck := r.Status.Counts.Preparing > 0 || reasonOfSucceeded(r) == v1alpha1.ReasonRolloutStuck
+		if r.Status.Phase == v1alpha1.ReleaseNoNewBatch && stuck {
+			longest = max(longest, now.Sub(time.Unix(r.Status.EntryTimeUnix, 0)))
+		}
+	}
+	return longest
 }
 
 // oldestBatch returns the age of the oldest batch that is not done; 0 if all are done.

@@ -77,6 +77,33 @@ func TestTheAgeIsThatOfTheOldestBatchThatIsNotDone(t *testing.T) {
 	}
 }
 
+func TestAReleaseIsStuckIfItsPodsAreNotReadyOrItsWorkloadReportsIt(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	release := func(age time.Duration, phase v1alpha1.ReleasePhase, preparing int32, reason string) *v1alpha1.ChangeWorkload {
+		r := &v1alpha1.ChangeWorkload{}
+		r.Status.Phase, r.Status.EntryTimeUnix, r.Status.Counts.Preparing = phase, now.Add(-age).Unix(), preparing
+		r.Status.Conditions = []apis.Condition{{Type: apis.ConditionSucceeded, Status: corev1.ConditionUnknown, Reason: reason}}
+		return r
+	}
+	const noNewBatch, waits = v1alpha1.ReleaseNoNewBatch, v1alpha1.ReasonRollingOut
+	for name, tc := range map[string]struct {
+		releases []*v1alpha1.ChangeWorkload
+		want     time.Duration
+	}{
+		"none":                                {nil, 0},
+		"a canary that waits":                 {[]*v1alpha1.ChangeWorkload{release(time.Hour, noNewBatch, 0, waits)}, 0},
+		"a rollout in progress":               {[]*v1alpha1.ChangeWorkload{release(time.Hour, v1alpha1.ReleaseRunning, 3, waits)}, 0},
+		"pods that are not Ready":             {[]*v1alpha1.ChangeWorkload{release(time.Hour, noNewBatch, 3, waits)}, time.Hour},
+		"pods that were refused":              {[]*v1alpha1.ChangeWorkload{release(time.Hour, noNewBatch, 0, v1alpha1.ReasonRolloutStuck)}, time.Hour},
+		"the one that waits longest counts":   {[]*v1alpha1.ChangeWorkload{release(time.Hour, noNewBatch, 3, waits), release(time.Minute, noNewBatch, 3, waits)}, time.Hour},
+		"a timeout ended it, and is reported": {[]*v1alpha1.ChangeWorkload{release(time.Hour, v1alpha1.ReleaseFailed, 3, v1alpha1.ReasonReleaseTimedOut)}, 0},
+	} {
+		if got := longestStuck(tc.releases, now); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 // Nothing writes the status of the others, so they would be held for ever.
 func TestOnlyReleasesAndBatchesOfOptedInNamespacesAreReported(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -86,6 +113,7 @@ func TestOnlyReleasesAndBatchesOfOptedInNamespacesAreReported(t *testing.T) {
 	}
 	for namespace, age := range map[string]time.Duration{"in": time.Minute, "out": time.Hour, "deleted": time.Hour} {
 		release := &v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-1"}}
+		release.Status.Phase, release.Status.Counts.Preparing, release.Status.EntryTimeUnix = v1alpha1.ReleaseNoNewBatch, 1, now.Add(-age).Unix()
 		release.Status.Conditions = []apis.Condition{
 			{Type: v1alpha1.ReleaseHeld, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonSuspended},
 			{Type: v1alpha1.ReleaseDrifted, Status: corev1.ConditionTrue},
@@ -109,7 +137,8 @@ func TestOnlyReleasesAndBatchesOfOptedInNamespacesAreReported(t *testing.T) {
 			got[m.Name] = max(got[m.Name], p.Value)
 		}
 	}
-	want := map[string]int64{"breakwater_releases_held": 1, "breakwater_releases_drifted": 1, "breakwater_oldest_batch_age_seconds": 60}
+	want := map[string]int64{"breakwater_releases_held": 1, "breakwater_releases_drifted": 1, "breakwater_oldest_batch_age_seconds": 60,
+		"breakwater_oldest_stuck_release_age_seconds": 60}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
