@@ -58,12 +58,12 @@ test: ## Lint, verify, unit, release, end-to-end, chaos and upgrade tests, with 
 	@hack/test.sh lint+test-alone verify test-unit test-rates+test-cost test-models+test-release+test-cluster test-controlplane test-e2e test-chaos test-upgrade
 
 # Tests of some packages mostly wait, for example for a rate limit, so more packages are tested at
-# once than there are cores. The longest package begins first. test/property, whose histories run in one
-# goroutine, runs in test-models. SQLite and its C library are C code that was translated to Go: with the race detector they
+# once than there are cores. The longest package begins first. test/property and judge/evaluate, which start no
+# goroutines, run in test-models. SQLite and its C library are C code that was translated to Go: with the race detector they
 # would be slower, and the code that calls them has it.
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
-	@packages=$$(go list ./... | grep -v '/test/property$$'); \
+	@packages=$$(go list ./... | grep -vE '/(test/property|judge/evaluate)$$'); \
 	  hack/gotest.sh unit -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false -p 4 ./permission/centre $$packages
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
@@ -73,8 +73,8 @@ test-unit: ## Unit tests, with the race detector.
 
 # Most run in one goroutine, so the race detector would only make them slower.
 test-models: ## Simulations and models of decisions, without the race detector.
-	@hack/gotest.sh models ./test/property
-	@hack/gotest.sh models-decisions -run 'FalsePositives|AChangeIsFound|NoGrantOutlives|BrokerWasUnreachable|NeverExceed' ./judge/evaluate ./permission/centre/lifecycle ./reconciler/change/changepod ./reconciler/protection/budget
+	@hack/gotest.sh models ./test/property ./judge/evaluate
+	@hack/gotest.sh models-decisions -run 'NoGrantOutlives|BrokerWasUnreachable|NeverExceed' ./permission/centre/lifecycle ./reconciler/change/changepod ./reconciler/protection/budget
 
 # One package at a time: others would take the CPU that rates and loads need. The first package
 # mostly waits; test/cost ends before the others begin.
@@ -95,13 +95,13 @@ test-cluster: ## Test the cluster tool on a second cluster: `down` removes every
 test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
 
-# Waits take most of the time, so more tests run in parallel than there are cores. Packages begin in
-# this order, the longest first. The controllers of other projects are built first: a build beside the
-# tests would slow them down.
+# Waits take most of the time, so more tests run in parallel than there are cores. Packages begin in this
+# order, a long one first and short ones last. The controllers of other projects are built first: a build
+# beside the tests would slow them down.
 # The time limit includes the first build of Kubernetes.
 test-controlplane: cluster ## Tests on a control plane without containers, with the race detector; no root.
 	@for family in rollouts kruise; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
-	@BREAKWATER_CLUSTER_TOOL=$(CLUSTER) hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/e2e/protection ./test/change ./test/load ./test/uninstall ./test/attack ./test/openkruise
+	@BREAKWATER_CLUSTER_TOOL=$(CLUSTER) hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/change ./test/uninstall ./test/e2e/protection ./test/load ./test/attack ./test/openkruise
 
 # Two packages run at once: those of protection and permission, one after the other, beside that of
 # change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own

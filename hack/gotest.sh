@@ -3,7 +3,8 @@
 # per test), the failures and the counts. The first argument is the name of the report in
 # bin/. TEST_DEADLINE, in seconds since 1970, shortens the option -timeout. With -trimpath,
 # clones and worktrees in other folders share what is compiled. make lint runs go vet. Without
-# debug information (-s -w) a test binary is linked in half the time; stack traces need none.
+# debug information (-s -w) a test binary is linked in half the time; stack traces need none. Only
+# the race detector needs cgo; without it, the images' packages are not compiled again.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 name=$1
@@ -22,5 +23,6 @@ while (($#)); do
   args+=("$1")
   shift
 done
+[[ " ${args[*]} " == *" -race "* ]] || export CGO_ENABLED=0
 exec "$root/bin/gotestsum" --format "${GOTESTSUM_FORMAT:-pkgname}" --format-hide-empty-pkg \
   --jsonfile "$root/bin/$name.json" -- -trimpath -vet=off -ldflags="-s -w" "${args[@]}"

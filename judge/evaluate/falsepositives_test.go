@@ -16,7 +16,7 @@ import (
 
 // releases is how many releases are simulated for each case. The more, the closer is
 // the bound of the test to the stated rate: go test ./judge/evaluate -run FalsePositives -releases 1000.
-var releases = flag.Int("releases", defaultReleases, "simulated releases for each kind of metric")
+var releases = flag.Int("releases", 60, "simulated releases for each kind of metric")
 
 // mostFalsePositives is exceeded by chance in one of 1000 runs, if each of n releases has a
 // false positive with the probability rate.

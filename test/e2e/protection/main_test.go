@@ -3,6 +3,7 @@
 package protection
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -11,8 +12,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 )
 
-// TestMain runs the tests with tag e2e while the NetworkPolicies are enforced.
+// TestMain runs the tests with tag e2e while the NetworkPolicies are enforced. They mostly wait, so
+// more run in parallel than a small machine has cores.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6") // the flag exists and accepts a number
 	c, err := connection.Connect()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package evaluate
-
-const defaultReleases = 60
