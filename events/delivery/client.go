@@ -115,11 +115,11 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("the broker answered %d", e.Code) }
 
-// Permanent reports whether the Broker will never accept the event. 404 is not
-// permanent: a Broker's ingress answers it until it knows a new Broker.
+// Permanent reports whether the Broker will never accept the event. 404 and 401 are not
+// permanent: a Broker's ingress answers them until it knows a new Broker, and the keys of OIDC.
 func (e *StatusError) Permanent() bool {
 	switch e.Code {
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return e.Code/100 == 3 || e.Code/100 == 4

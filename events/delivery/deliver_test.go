@@ -18,10 +18,12 @@ func TestDeliverReportsWhetherTheBrokerAccepted(t *testing.T) {
 		t.Errorf("accepted: %v", err)
 	}
 
-	b.answer(http.StatusServiceUnavailable)
 	var status *StatusError
-	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &status) || status.Permanent() {
-		t.Errorf("503: %v", err)
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusUnauthorized} {
+		b.answer(code)
+		if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &status) || status.Permanent() {
+			t.Errorf("%d: %v", code, err)
+		}
 	}
 	b.answer(http.StatusForbidden)
 	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &status) || !status.Permanent() {
