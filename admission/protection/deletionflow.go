@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -92,13 +93,20 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 	impl := controller.NewContext(ctx, registration, controller.ControllerOptions{
 		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue), RateLimiter: wiring.RetryWithin(webhookconfig.RetryWithin),
 	})
+	_, watched := flowinformer.Get(ctx).Informer().AddEventHandler(onFlowControls(func() { impl.EnqueueKey(deletionflow.Key) }))
 	if err := errors.Join(
+		watched,
 		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), deletionflow.Key),
 		webhookconfig.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
-		webhookconfig.EnqueueOnChange(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
 	); err != nil {
 		logging.FromContext(ctx).Panicw("watch for the registration of deletion flow control", "error", err)
 	}
 	return impl
+}
+
+// onFlowControls calls changed when a flow control is created or deleted. Each counted deletion updates
+// one, and does not change which webhooks are registered.
+func onFlowControls(changed func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() }}
 }

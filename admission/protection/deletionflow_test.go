@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -30,6 +31,23 @@ func TestDeletingItsConfigurationDisablesFlowControl(t *testing.T) {
 	}
 	if exists() {
 		t.Error("enabled after the configuration was deleted")
+	}
+}
+
+func TestCountedDeletionsDoNotReconcileTheRegistration(t *testing.T) {
+	calls := 0
+	handler := onFlowControls(func() { calls++ })
+	f := &v1alpha1.PodDeletionFlowControl{}
+	for range 100 {
+		handler.OnUpdate(f, f)
+	}
+	if calls != 0 {
+		t.Errorf("%d calls for 100 updates", calls)
+	}
+	handler.OnAdd(f, true)
+	handler.OnDelete(f)
+	if calls != 2 {
+		t.Errorf("%d calls, want one for the creation and one for the deletion", calls)
 	}
 }
 
