@@ -34,19 +34,19 @@ const (
 // contain the kinds of the objects that Events are recorded on, except for
 // object references.
 func New(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
+	if r := controller.GetEventRecorder(ctx); r != nil {
+		return r
+	}
 	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: qps})
 }
 
-// NewUnmerged returns a recorder like New that does not merge or drop Events whose messages differ. It is
+// NewUnmerged returns a new recorder that does not merge or drop Events whose messages differ. It is
 // for code that limits its Events: an object may get one per second after a burst of 1000.
 func NewUnmerged(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
 	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: 1, BurstSize: unmerged, MaxEvents: unmerged})
 }
 
 func newRecorder(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string, limits record.CorrelatorOptions) record.EventRecorder {
-	if r := controller.GetEventRecorder(ctx); r != nil {
-		return r
-	}
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(limits))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return b.NewRecorder(scheme, corev1.EventSource{Component: source})

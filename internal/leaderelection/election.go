@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -27,6 +28,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/internal/apiconnection"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
@@ -82,9 +84,11 @@ type member struct {
 	enqueue func(reconciler.Bucket, types.NamespacedName)
 }
 
-// join adds the controller that a constructor returns to the election.
+// join adds the controller that a constructor returns to the election. The recorder of the context
+// replaces that of generated reconcilers, which drops Events of an object after the first 25.
 func (e *election) join(construct injection.ControllerConstructor) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		ctx = controller.WithEventRecorder(ctx, eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater))
 		impl := construct(ctx, cmw)
 		aware, ok := impl.Reconciler.(reconciler.LeaderAware)
 		if !ok {

@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/leaderelection"
 	"knative.dev/pkg/logging"
-	logtesting "knative.dev/pkg/logging/testing"
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 	"knative.dev/pkg/system"
@@ -216,7 +216,7 @@ func TestASecondProcessTakesOverFromOneThatWasKilled(t *testing.T) {
 }
 
 func TestPromotionAndDemotionReachAllReconcilersEvenIfOneFails(t *testing.T) {
-	ctx := logtesting.TestContextWithLogger(t)
+	ctx, _ := cluster(t)
 	e := &election{component: "c"}
 	bad := newFollower()
 	bad.PromoteFunc = func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error { return context.Canceled }
@@ -241,10 +241,24 @@ func TestPromotionAndDemotionReachAllReconcilersEvenIfOneFails(t *testing.T) {
 }
 
 func TestKnativeSeesNoLeaderAwareReconcilers(t *testing.T) {
+	ctx, _ := cluster(t)
 	e := &election{component: "c"}
-	impl := e.join(constructor("follower", newFollower()))(logtesting.TestContextWithLogger(t), nil)
+	impl := e.join(constructor("follower", newFollower()))(ctx, nil)
 	if _, ok := impl.Reconciler.(reconciler.LeaderAware); ok {
 		t.Error("the reconciler is leader-aware")
+	}
+}
+
+func TestGeneratedReconcilersHaveTheRecorderOfBreakwater(t *testing.T) {
+	ctx, _ := cluster(t)
+	ctx = controller.WithEventRecorder(ctx, nil)
+	var recorder record.EventRecorder
+	(&election{}).join(func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		recorder = controller.GetEventRecorder(ctx)
+		return constructor("follower", newFollower())(ctx, cmw)
+	})(ctx, nil)
+	if recorder == nil {
+		t.Error("the generated code creates another recorder")
 	}
 }
 
@@ -257,8 +271,9 @@ type failing struct {
 func (f *failing) Reconcile(context.Context, string) error { return f.err }
 
 func TestFailuresOfAKeyAreForgottenOnceItIsReconciled(t *testing.T) {
+	ctx, _ := cluster(t)
 	f := &failing{}
-	impl := (&election{}).join(constructor("failing", f))(logtesting.TestContextWithLogger(t), nil)
+	impl := (&election{}).join(constructor("failing", f))(ctx, nil)
 	queue := impl.WorkQueue()
 	defer queue.ShutDown()
 	for range 3 {
