@@ -134,7 +134,7 @@ const ReasonNoTemplate = "NoTemplate"
 
 // Reasons of rollbacks.
 const (
-	// ReasonSelfHealed: pods of a release did not run, none recovered, and Breakwater
+	// ReasonSelfHealed: pods of a release did not run, none or too few recovered, and Breakwater
 	// rolled back to a version whose pods are all Ready or, if no other version has pods and
 	// no pod of this one is Ready, to the newest version that succeeded.
 	ReasonSelfHealed = "SelfHealed"

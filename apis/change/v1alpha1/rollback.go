@@ -18,7 +18,7 @@ type RollbackKind string
 
 // The kinds of rollback.
 const (
-	// RollbackSelfHealing: pods of the release did not run, and none recovered.
+	// RollbackSelfHealing: pods of the release did not run, and none or too few recovered.
 	RollbackSelfHealing RollbackKind = "self-healing"
 	// RollbackVerdict: the release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and
 	// automatic-rollback is enabled.

@@ -102,7 +102,8 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod recovered in that time. A pod that has ended counts only while no other one
+// HealAfter, and no pod became Ready in that time. One in a crash loop counts as Ready only while more pods are Ready than
+// have such a fault: then the version recovers. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 // A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
 func (s Situation) stuck() Decision {
@@ -114,20 +115,32 @@ func (s Situation) stuck() Decision {
 	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready || !p.Ended && p.Fault == "" }) {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
 	}
-	ready := slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready })
+	ready := 0
+	for _, p := range pods {
+		if p.Ready {
+			ready++
+		}
+	}
 	var bad []string
-	progressing := false
+	progressing, recovering := false, false
 	for _, p := range pods {
 		switch {
+		case p.Ready && !p.Changed.After(late):
+		case p.Ready && p.inCrashLoop(s.Began):
+			recovering = true
 		case p.Ready:
-			progressing = progressing || p.Changed.After(late) && !p.inCrashLoop(s.Began)
-		case ready && p.waitsForNode():
+			progressing = true
+		case ready > 0 && p.waitsForNode():
 		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}
-	if len(bad) == 0 || progressing {
+	if len(bad) == 0 || progressing || recovering && ready > len(bad) {
 		return Decision{NextCheck: s.Now.Add(checkInterval(s.Settings.HealAfter))}
+	}
+	recovered := "none"
+	if recovering {
+		recovered = "too few"
 	}
 	names := strings.Join(bad[:min(maxNamed, len(bad))], ", ")
 	if len(bad) > maxNamed {
@@ -135,7 +148,7 @@ func (s Situation) stuck() Decision {
 	}
 	return s.limited(Decision{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none recovered: %s", len(bad), len(pods), s.Settings.HealAfter, names),
+		Message: fmt.Sprintf("%d of %d pods did not run for %s, and %s recovered: %s", len(bad), len(pods), s.Settings.HealAfter, recovered, names),
 	})
 }
 

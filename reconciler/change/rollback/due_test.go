@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,15 @@ func failed() Situation {
 	s.Phase, s.Reason, s.PausedOrHeld = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, true
 	s.Settings.AutomaticRollback = true
 	s.Pods = []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Ready: true, Changed: ago(3 * time.Minute)}}
+	return s
+}
+
+// crashed is a running release whose pods have crashed three times: some have been Ready for a time, others are in back-off.
+func crashed(ready int, since time.Duration, backOff int) Situation {
+	s := underWay()
+	s.Pods = slices.Concat(
+		slices.Repeat([]Pod{{Name: "web-1", Ready: true, Created: ago(time.Hour), Changed: ago(since), Restarts: 3}}, ready),
+		slices.Repeat([]Pod{{Name: "web-2", Created: ago(time.Hour), Changed: ago(time.Minute), Fault: "CrashLoopBackOff", Restarts: 3}}, backOff))
 	return s
 }
 
@@ -74,6 +84,12 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Pods = []Pod{{Created: ago(time.Hour), Changed: ago(time.Minute), Fault: "CrashLoopBackOff", Restarts: 15},
 					{Ready: true, Created: ago(time.Hour), Changed: ago(time.Second), Restarts: 15}}
 			}), want: heals},
+
+		"when a few pods of a crash loop are Ready in turns": {in: crashed(3, time.Minute, 17), want: heals},
+		"when as many crashed pods are Ready as not":         {in: crashed(5, time.Minute, 5), want: heals},
+		"when crashed pods became Ready long ago":            {in: crashed(9, 3*time.Minute, 1), want: heals},
+		"not while most crashed pods are Ready again":        {in: crashed(9, time.Minute, 1), again: true},
+		"not while one more crashed pod is Ready than not":   {in: crashed(5, time.Minute, 4), again: true},
 
 		"when each of its pods was rejected by its node": {
 			in: but(underWay(), func(s *Situation) {
@@ -220,5 +236,12 @@ func TestTheMessageNamesThePods(t *testing.T) {
 		Message: "4 of 6 pods did not run for 2m0s, and none recovered: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheMessageSaysThatSomePodsRecovered(t *testing.T) {
+	const want = "1 of 2 pods did not run for 2m0s, and too few recovered: web-2 (CrashLoopBackOff)"
+	if got := Due(crashed(1, time.Minute, 1)).Message; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
