@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -24,7 +23,7 @@ const maxFile = 64 << 20
 // prometheusFlags has the values of the flags that select a Prometheus server.
 type prometheusFlags struct {
 	address string
-	headers http.Header
+	headers []string // as on the command line
 	timeout time.Duration
 }
 
@@ -36,23 +35,27 @@ func newFlags(name string, errs io.Writer) *flag.FlagSet {
 
 func (s *prometheusFlags) flags(flags *flag.FlagSet) {
 	flags.StringVar(&s.address, "prometheus", "", "`URL` of Prometheus, for example http://127.0.0.1:9090")
-	s.headers = http.Header{}
+	// Package flag would print a value that is an error here, and it may be a credential.
 	flags.Func("header", "`header` of queries, for example 'X-Scope-OrgID: team-a'; repeat it for several", func(text string) error {
-		headers, err := prometheus.ParseHeaders(text)
-		maps.Copy(s.headers, headers)
-		return err
+		s.headers = append(s.headers, text)
+		return nil
 	})
 	flags.DurationVar(&s.timeout, "timeout", prometheus.DefaultTimeout, "longest time of one query")
 }
 
 func (s *prometheusFlags) client() (*prometheus.Client, error) {
-	if !strings.HasPrefix(s.address, "http://") && !strings.HasPrefix(s.address, "https://") {
-		return nil, fmt.Errorf("--prometheus is %q, want a URL, for example http://127.0.0.1:9090", s.address)
+	headers, err := prometheus.ParseHeaders(strings.Join(s.headers, "\n"))
+	if err != nil {
+		return nil, fmt.Errorf("--header: %w", err)
 	}
 	if s.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout is %s, want a positive duration", s.timeout)
 	}
-	return prometheus.New(s.address, s.timeout, prometheus.WithHeaders(s.headers, http.DefaultTransport))
+	client, err := prometheus.New(s.address, s.timeout, prometheus.WithHeaders(headers, http.DefaultTransport))
+	if err != nil {
+		return nil, fmt.Errorf("--prometheus is %w; percent-encode the special characters of user and password", err)
+	}
+	return client, nil
 }
 
 // intervalFlag adds the flag with the time between two looks at a past release.

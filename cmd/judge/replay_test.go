@@ -219,7 +219,7 @@ func explainProbation(t *testing.T, url, version string) {
 func TestQueriesHaveTheHeadersOfTheFlags(t *testing.T) {
 	var served atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Scope-OrgID") != "team-a" || r.Header.Get("X-Source") != "judge" {
+		if r.Header.Get("X-Scope-OrgID") != "team-a" || strings.Join(r.Header["X-Source"], " ") != "judge replay" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -229,7 +229,7 @@ func TestQueriesHaveTheHeadersOfTheFlags(t *testing.T) {
 	defer server.Close()
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"replay", "--prometheus", server.URL,
-		"--header", "X-Scope-OrgID: team-a", "--header", "X-Source: judge", "--new", `a="b"`, "--old", `a="c"`, "--at", fmt.Sprint(ready)}, &out, &errs)
+		"--header", "X-Scope-OrgID: team-a", "--header", "X-Source: judge", "--header", "X-Source: replay", "--new", `a="b"`, "--old", `a="c"`, "--at", fmt.Sprint(ready)}, &out, &errs)
 	if code != exitNoVerdict || served.Load() == 0 || strings.Contains(out.String()+errs.String(), "401") {
 		t.Errorf("exit code %d after %d answers, want 2: %s%s", code, served.Load(), out.String(), errs.String())
 	}
@@ -254,7 +254,11 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 	}{
 		"no command":      {nil, "usage"},
 		"unknown command": {[]string{"serv"}, "usage"},
-		"credential":      {with("--header", "Authorization: Bearer x"), "header Authorization is not allowed"},
+		"credential":      {with("--header", "Authorization: Bearer hidden"), "header Authorization is not allowed"},
+		"no header":       {with("--header", "X-Scope-OrgID: a", "--header", "hidden"), "--header: line 2: write a name and a value"},
+		"wrong escape":    {with("--prometheus", "https://user:pa%zhidden@host"), "--prometheus is not an http or https URL"},
+		"a slash":         {with("--prometheus", "https://user:pa/hidden@host"), "--prometheus is not an http or https URL"},
+		"no scheme":       {with("--prometheus", "user:hidden@host:9090"), "--prometheus is not an http or https URL"},
 		"no server":       {[]string{"replay", "--new", `a="b"`, "--at", "1"}, "--prometheus"},
 		"no new":          {[]string{"replay", "--prometheus", "http://x", "--at", "1"}, "new"},
 		"wrong matcher":   {with("--new", "a=b"), "a=b"},
@@ -272,8 +276,8 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 		"no record":       {[]string{"explain", "--prometheus", "http://x", "--record", write("g", "{}")}, "target"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), c.args, &out, &errs); code != exitError || !strings.Contains(errs.String(), c.want) {
-			t.Errorf("%s: exit code %d, error %q, want 3 and %q", name, code, errs.String(), c.want)
+		if code := run(t.Context(), c.args, &out, &errs); code != exitError || !strings.Contains(errs.String(), c.want) || strings.Contains(errs.String(), "hidden") {
+			t.Errorf("%s: exit code %d, error %q, want 3, %q and no secret", name, code, errs.String(), c.want)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -135,12 +134,12 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 	if err != nil {
 		errs = append(errs, err)
 	}
-	u, err := url.Parse(c.url)
+	u, err := prometheus.ParseAddress(c.url)
 	switch {
 	case c.url == "":
 		errs = append(errs, errors.New("prometheus-url is not set: write the address of Prometheus, for example http://prometheus.monitoring:9090"))
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		errs = append(errs, errors.New("prometheus-url is not an http or https URL: write for example http://prometheus.monitoring:9090"))
+	case err != nil:
+		errs = append(errs, fmt.Errorf("prometheus-url is %w", err))
 	case u.User != nil:
 		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put %s and %s into Secret %s", usernameKey, passwordKey, SecretName))
 	case credentials != "" && u.Scheme != "https":

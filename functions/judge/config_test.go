@@ -34,6 +34,7 @@ func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
 		"no address":                    {want: "prometheus-url is not set"},
 		"no URL":                        {data: map[string]string{"prometheus-url": "prometheus:9090"}, want: "prometheus-url is not an http or https URL"},
 		"a password":                    {data: map[string]string{"prometheus-url": "https://u:hidden@p"}, want: "contains a password"},
+		"a password with a slash":       {data: map[string]string{"prometheus-url": "https://u:1/hidden@p"}, want: "prometheus-url is not an http or https URL"},
 		"a password over http":          {data: map[string]string{"prometheus-url": "http://p"}, secret: map[string][]byte{"username": []byte("u"), "password": []byte("hidden")}, want: "only over https"},
 		"only a password":               {data: map[string]string{"prometheus-url": url}, secret: map[string][]byte{"password": []byte("hidden")}, want: "only one of username and password"},
 		"a header with a credential":    {data: map[string]string{"prometheus-url": url, "prometheus-headers": "authorization: hidden"}, want: "prometheus-headers: header Authorization is not allowed"},

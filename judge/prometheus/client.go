@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,11 +42,24 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
+	if _, err := ParseAddress(address); err != nil {
+		return nil, err
+	}
 	c, err := api.NewClient(api.Config{Address: address, RoundTripper: limited{transport}})
 	if err != nil {
-		return nil, fmt.Errorf("prometheus address %q: %w", address, err)
+		return nil, err
 	}
 	return &Client{api: v1.NewAPI(complete{c}), timeout: timeout, budget: newBudget(MaxBytes, sharedBytes)}, nil
+}
+
+// ParseAddress parses the address of a Prometheus. Its error contains no part of it, which may be a password. An @ outside of
+// the user is an error: it follows a password with an unescaped slash, question mark or hash.
+func ParseAddress(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User == nil && strings.Contains(address, "@") {
+		return nil, errors.New("not an http or https URL, for example http://prometheus.monitoring:9090")
+	}
+	return u, nil
 }
 
 // limited limits the size of answers, and denies redirects: the next transport may add a token, and
