@@ -36,7 +36,8 @@ type Workload struct {
 	InProgress bool
 	// Complete: all desired pods have the current version and are available.
 	Complete bool
-	// Stuck is why the workload's controller reports that the rollout makes no progress; empty if it does not report it.
+	// Stuck is why the workload's controller reports that the rollout makes no progress; empty if it does not report it, or
+	// the rollout is paused or held: the Deployment controller then keeps the conditions of the rollout before.
 	Stuck string
 	// PauseValue is the present value of the field that pauses a rollout (Kind.PauseField), held or not;
 	// nil if it is absent.
@@ -169,19 +170,19 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		_, current := find(content, []string{"status", "currentRevision"})
 		w.currentRevision, _ = current.(string)
 	}
-	if c.observed {
-		w.Stuck = stuckIn(content)
-	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.pauseDepth, w.PauseValue = find(content, kind.PauseField.Path)
+	if c.observed && !w.PausedOrHeld() {
+		w.Stuck = stuckIn(content)
+	}
 	if kind.Revisions == KnativeRevisions {
 		return w, w.readKnative(content)
 	}
 	return w, nil
 }
 
-// stuckIn returns type and message of a condition with which the controller of a Deployment or Rollout reports that the
-// rollout makes no progress. The refusal of pods comes first: it is the cause of a missed deadline.
+// stuckIn returns type and message of a condition with which the controller reports that the rollout makes no progress.
+// Deployments, Rollouts and newer CloneSets have them. The refusal of pods comes first: it is the cause of a missed deadline.
 func stuckIn(content map[string]any) string {
 	conditions, _ := field(content, "status", "conditions").([]any)
 	deadline := ""

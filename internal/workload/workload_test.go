@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -73,6 +74,33 @@ func TestAPausedWorkloadHasNoReplicaSetOfItsTemplateIfNoPodIsUpdated(t *testing.
 	} {
 		if got := read(t, tc.kind, tc.json).StoppedBeforeReplicaSet(); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestAWorkloadIsStuckIfItsControllerReportsItAndNobodyPausedIt(t *testing.T) {
+	const (
+		refused  = `{"type":"ReplicaFailure","status":"True","message":"exceeded quota"}`
+		timedOut = `{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded","message":"web-1 has timed out"}`
+	)
+	status := func(observed int, conditions string) string {
+		return fmt.Sprintf(`"status":{"observedGeneration":%d,"conditions":[%s]}}`, observed, conditions)
+	}
+	for name, tc := range map[string]struct {
+		kind       workload.Kind
+		json, want string
+	}{
+		"the deadline passed":                  {workload.Deployment, `{"metadata":{"generation":2},` + status(2, timedOut), "ProgressDeadlineExceeded: web-1 has timed out"},
+		"pods are refused, so it passed":       {workload.Deployment, `{"metadata":{"generation":2},` + status(2, timedOut+","+refused), "ReplicaFailure: exceeded quota"},
+		"the deadline of an added kind":        {clone, `{"metadata":{"generation":2},` + status(2, timedOut), "ProgressDeadlineExceeded: web-1 has timed out"},
+		"that of the former generation":        {workload.Deployment, `{"metadata":{"generation":2},` + status(1, timedOut), ""},
+		"that of the rollout before a pause":   {workload.Deployment, `{"metadata":{"generation":2},"spec":{"paused":true},` + status(2, timedOut), ""},
+		"the refused pods of the one before":   {workload.Deployment, `{"metadata":{"generation":2},"spec":{"paused":true},` + status(2, refused), ""},
+		"that of an added kind that is paused": {clone, `{"metadata":{"generation":2},"spec":{"updateStrategy":{"paused":true}},` + status(2, timedOut), ""},
+		"no conditions":                        {workload.StatefulSet, `{"metadata":{"generation":2},"status":{"observedGeneration":2}}`, ""},
+	} {
+		if got := read(t, tc.kind, tc.json).Stuck; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }
