@@ -123,7 +123,8 @@ var Proofs = []Proof{
 	// go and programs of the repository.
 	in("test/conformance/main_test.go", `"-token-file", token`, `(ALTERSHIELD_TOKEN=secret )?go run ./test/conformance.*|TOKEN=secret .*test/altershielddouble/cmd &`),
 	not(ends, `go test -tags bench .*`),
-	in("Makefile", `$(go list ./... | grep -v '/test/property$$')`, `go test ./(test/conformance|judge/evaluate).*`),
+	in("Makefile", `$(go list ./... | grep -vE '/(test/property|judge/evaluate)$$')`, `go test ./test/conformance.*`),
+	in("Makefile", `models ./test/property ./judge/evaluate`, `go test ./judge/evaluate.*`),
 	in("hack/verify.sh", `go test -count 1 ./test/docs`, `go test .*./test/docs`),
 	in("Makefile", `./test/e2e ./test/e2e/protection`, `go test .*./test/e2e.*`),
 	in("cmd/judge/replay_test.go", `"replay", "--prometheus", url, "--new"`, `(bin/)?judge replay.*`),
