@@ -281,7 +281,7 @@ func TestAnnotationsOfTheTemplateCountForAKnativeService(t *testing.T) {
 	}
 }
 
-func TestAnnotationsOfTheNamespaceDoNotCountBelowAWorkloadThatHasThem(t *testing.T) {
+func TestAnnotationsOfTheNamespaceDoNotCountBelowAUnitedDeployment(t *testing.T) {
 	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
 	for name, tc := range map[string]struct {
 		owner     metav1.OwnerReference
@@ -291,6 +291,7 @@ func TestAnnotationsOfTheNamespaceDoNotCountBelowAWorkloadThatHasThem(t *testing
 	}{
 		"below a UnitedDeployment":                 {owner: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment"}, namespace: on},
 		"below a custom resource":                  {owner: metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Database"}, namespace: on, want: []string{"max 2"}},
+		"below a Deployment, such as an operator":  {owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment"}, namespace: on, want: []string{"max 2"}},
 		"below a UnitedDeployment, its annotation": {owner: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment"}, own: on, namespace: on, want: []string{"max 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

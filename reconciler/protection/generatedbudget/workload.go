@@ -36,13 +36,13 @@ type workload struct {
 // because a namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
-// annotations returns the annotations that apply to the workload, its own first. Those of the namespace
-// apply to its controller, if that has generated budgets, which cover the same pods: Kubernetes evicts no
-// pod that two PodDisruptionBudgets select, and a request would be charged to two PodUnavailableBudgets.
+// annotations returns the annotations that apply to the workload, its own first. Those of the namespace do not
+// apply below a UnitedDeployment, whose generated budgets cover the same pods: Kubernetes evicts no pod that
+// two PodDisruptionBudgets select, and a request would be charged to two PodUnavailableBudgets.
 func (w *workload) annotations(ns *corev1.Namespace) []map[string]string {
 	own := []map[string]string{w.GetAnnotations(), w.template}
 	if owner := metav1.GetControllerOfNoCopy(w); owner != nil {
-		if _, ok := kindOf(owner.APIVersion, owner.Kind); ok {
+		if k, _ := kindOf(owner.APIVersion, owner.Kind); k.id == unitedDeployment.id {
 			return own
 		}
 	}
