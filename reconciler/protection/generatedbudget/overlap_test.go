@@ -38,6 +38,11 @@ func TestNoPodDisruptionBudgetIsGeneratedBesideAnother(t *testing.T) {
 	own := selecting("deployment-web", pairs{"app": "web"})
 	own.ObjectMeta, own.Spec.MaxUnavailable = owned("uid-web"), ptr.To(intstr.FromInt32(2))
 	own.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	orphan := own.DeepCopy()
+	orphan.ObjectMeta = owned("")
+	orphan.Labels = pairs{managedByLabel: managedByValue}
+	manual := own.DeepCopy()
+	manual.ObjectMeta = owned("")
 	generated := []string{"apply poddisruptionbudgets deployment-web max 2"}
 	nobody := selecting("team", nil)
 	nobody.Spec.Selector = nil
@@ -52,6 +57,9 @@ func TestNoPodDisruptionBudgetIsGeneratedBesideAnother(t *testing.T) {
 		"one without a selector":            {[]any{nobody}, generated, 0},
 		"its own":                           {[]any{own}, nil, 0},
 		"its own, and one of the pods":      {[]any{own, selecting("team", pairs{"app": "web"})}, []string{"delete poddisruptionbudgets deployment-web"}, 1},
+		"an orphan, and one of the pods":    {[]any{orphan, selecting("team", pairs{"app": "web"})}, generated, 0}, // adopted, and then deleted as its own
+		"an orphan, and one of other pods":  {[]any{orphan, selecting("team", pairs{"app": "api"})}, generated, 0},
+		"two of a team, one with its name":  {[]any{manual, selecting("team", pairs{"app": "web"})}, nil, 1},
 		"its own, and one of other pods":    {[]any{own, selecting("team", pairs{"app": "api"})}, nil, 0},
 		"a generated one of more pods":      {another("zoo", pairs{"tier": "front"}, pairs{"tier": "front"}), nil, 1},
 		"a generated one of fewer pods":     {another("api", pairs{"app": "web", "track": "canary"}, pairs{"app": "web", "track": "canary"}), generated, 0},

@@ -138,7 +138,7 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
 	}
-	if limits != nil {
+	if limits != nil && !g.isOrphaned() { // an orphan is adopted first: the controller may delete only budgets with an owner
 		if other := g.overlapping(); other != "" {
 			r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetOverlaps,
 				"annotation "+annotation+" generates nothing: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")

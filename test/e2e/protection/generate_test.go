@@ -112,4 +112,10 @@ func TestAnEvictionWorksBesideAPodDisruptionBudgetOfATeam(t *testing.T) {
 
 	n.run(t, "delete", "pdb", "team")
 	n.awaitLimit(t, "pdb", "25%")
+
+	// The generated one has no owner after an orphaning deletion.
+	n.run(t, "delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
+	n.apply(t, team)
+	n.apply(t, deploymentManifest(3, "{}"))
+	n.awaitLimit(t, "pdb", "")
 }
