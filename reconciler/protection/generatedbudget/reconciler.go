@@ -32,7 +32,7 @@ const (
 	ReasonGeneratedBudgetInvalid = "GeneratedBudgetInvalid"
 	// ReasonGeneratedBudgetNameTaken: another object has the name.
 	ReasonGeneratedBudgetNameTaken = "GeneratedBudgetNameTaken"
-	// ReasonGeneratedBudgetOverlaps: another PodDisruptionBudget selects the pods.
+	// ReasonGeneratedBudgetOverlaps: the generated budget is deleted, because another PodDisruptionBudget selects the pods.
 	ReasonGeneratedBudgetOverlaps = "GeneratedBudgetOverlaps"
 )
 
@@ -138,14 +138,17 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
 	}
+	owned := g.ownedBy(w)
 	if limits != nil && !g.isOrphaned() { // an orphan is adopted first: the controller may delete only budgets with an owner
 		if other := g.overlapping(); other != "" {
-			r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetOverlaps,
-				"annotation "+annotation+" generates nothing: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")
-			limits = nil
+			if !owned {
+				return nil
+			}
+			r.recorder.Event(reference(w), corev1.EventTypeNormal, ReasonGeneratedBudgetOverlaps,
+				"the generated PodDisruptionBudget is deleted: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")
+			return g.delete(ctx)
 		}
 	}
-	owned := g.ownedBy(w)
 	switch {
 	case limits == nil && owned:
 		return g.delete(ctx)
