@@ -95,6 +95,8 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 		"hostNetwork without sets":               {pod: hostNetwork, centre: registered, want: DecisionNoPermissionSet},
 		"Linux":                                  {pod: onOS(corev1.Linux), namespace: setAnnotation("web"), want: DecisionInjected, sets: "web"},
 		"Windows":                                {pod: onOS(corev1.Windows), namespace: setAnnotation("web"), want: DecisionWindows},
+		"a node selector for Linux":              {pod: selectsOS("linux"), namespace: setAnnotation("web"), want: DecisionInjected, sets: "web"},
+		"a node selector for Windows":            {pod: selectsOS("windows"), namespace: setAnnotation("web"), want: DecisionWindows},
 		"Windows without sets":                   {pod: onOS(corev1.Windows), want: DecisionNoPermissionSet},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +168,10 @@ func onOS(name corev1.OSName) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: name} }
 }
 
+func selectsOS(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: name} }
+}
+
 func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	registered, unreachable := sets{"web": false, "nodes": true}, sets(nil)
 	object := func(metadata, template string) string {
@@ -176,6 +182,7 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	}
 	const web, unknown = `"annotations":{"stke.io/permission-set":"web"}`, `"annotations":{"stke.io/permission-set":"web,unknown"}`
 	const none, nodes = `"annotations":{"stke.io/permission-set":""}`, `"annotations":{"stke.io/permission-set":"nodes"}`
+	const windows = `"spec":{"os":{"name":"windows"}}`
 	for name, tc := range map[string]struct {
 		object string
 		centre Centre
@@ -201,6 +208,13 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 		"hostNetwork, set of the Jobs of a CronJob":           {cron(nodes, web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
 		"hostNetwork, a CronJob whose Jobs have no sets":      {cron(web, none, `"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
 		"hostNetwork, a CronJob without sets in its template": {cron(web, "", `"metadata":{`+none+`},"spec":{"hostNetwork":true}`), registered, admission.DecisionAdmitted, false},
+		"Windows":                                {object(web, windows), registered, DecisionWindows, false},
+		"Windows, the centre is unreachable":     {object(web, windows), unreachable, DecisionWindows, false},
+		"Windows, a node selector":               {object("", `"metadata":{`+web+`},"spec":{"nodeSelector":{"kubernetes.io/os":"windows"}}`), registered, DecisionWindows, false},
+		"Windows, a CronJob":                     {cron("", web, windows), registered, DecisionWindows, false},
+		"Windows, the template requests no sets": {object(web, `"metadata":{`+none+`},`+windows), registered, admission.DecisionAdmitted, false},
+		"Windows without sets":                   {object("", windows), registered, DecisionNoPermissionSet, false},
+		"Linux":                                  {object(web, `"spec":{"os":{"name":"linux"},"nodeSelector":{"kubernetes.io/os":"linux"}}`), registered, admission.DecisionAdmitted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, json.RawMessage(tc.object))
@@ -213,7 +227,7 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			denied := tc.want == DecisionUnknownSet || tc.want == DecisionInvalid || tc.want == DecisionHostNetwork
+			denied := tc.want == DecisionUnknownSet || tc.want == DecisionInvalid || tc.want == DecisionHostNetwork || tc.want == DecisionWindows
 			if answer.Response.Allowed == denied {
 				t.Errorf("allowed is %v", answer.Response.Allowed)
 			}

@@ -77,10 +77,8 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	if len(sets) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
 	}
-	if p.Spec.OS != nil && p.Spec.OS.Name == corev1.Windows {
-		return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
-			"the pod has os windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets, an empty one of the pod requests none",
-			podmeta.PermissionSetAnnotation, source))
+	if onWindows(&p.Spec) {
+		return denyWindows(source)
 	}
 	if p.Spec.HostNetwork {
 		if message := h.SetChecker.hostNetworkDenial(ctx, sets); message != "" {
@@ -104,6 +102,18 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 		return admission.Fail(fmt.Errorf("encode the patch: %w", err))
 	}
 	return admission.AllowWith(DecisionInjected, patch)
+}
+
+// onWindows reports whether pods run on Windows: their spec or their node selector says so.
+func onWindows(s *corev1.PodSpec) bool {
+	return s.OS != nil && s.OS.Name == corev1.Windows || s.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+}
+
+// denyWindows denies pods on Windows whose sets the annotation of the source requests.
+func denyWindows(source requiredsets.Source) admission.Answer {
+	return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+		"the pods run on Windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets, an empty one of the pods requests none",
+		podmeta.PermissionSetAnnotation, source))
 }
 
 // hostNetworkDenial returns why a pod with hostNetwork may not request the sets; empty if

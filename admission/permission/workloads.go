@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 )
 
 // WorkloadWebhook is the name of the webhook for workloads and namespaces that name sets.
@@ -40,9 +42,7 @@ type workload struct {
 
 type template struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
-	Spec     struct {
-		HostNetwork bool `json:"hostNetwork"`
-	} `json:"spec"`
+	Spec     corev1.PodSpec    `json:"spec"`
 }
 
 // Admit implements admission.Handler.
@@ -60,6 +60,9 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	if len(all) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
+	}
+	if w.onWindows() && len(w.setsOfPods()) > 0 {
+		return denyWindows(requiredsets.FromOwner)
 	}
 	f := h.SetChecker.Check(ctx, all)
 	if len(f.Unknown) > 0 {
@@ -115,4 +118,8 @@ func (w workload) setsOfPods() []string {
 
 func (w workload) hostNetwork() bool {
 	return w.Spec.Template.Spec.HostNetwork || w.Spec.JobTemplate.Spec.Template.Spec.HostNetwork
+}
+
+func (w workload) onWindows() bool {
+	return onWindows(&w.Spec.Template.Spec) || onWindows(&w.Spec.JobTemplate.Spec.Template.Spec)
 }
