@@ -100,7 +100,7 @@ func connect(ctx context.Context, address string) (*Store, error) {
 // readOnlyTransaction is the code of PostgreSQL for a write in a read-only session.
 const readOnlyTransaction = "25006"
 
-// requireWritable makes the pool reject a read-only server, unless the DSN has target_session_attrs,
+// requireWritable makes the pool reject a read-only server if target_session_attrs of the DSN is unset or any,
 // and close the connection of a session that became read-only. After a failover, the address may lead
 // to the former primary, and a proxy may keep connections to it.
 func requireWritable(config *pgconn.Config) {
