@@ -120,6 +120,10 @@ func TestALabelThatDoesNotProtectWarns(t *testing.T) {
 	if r.Code != 0 || !strings.Contains(r.Stderr, "does not protect") {
 		t.Errorf("%s", r)
 	}
+	r = n.try(t, "label", "deployment", "web", disableCascadingLabel+"=yes", deleteProtectionLabel+"=always", "--dry-run=server")
+	if r.Code != 0 || strings.Count(r.Stderr, `"yes" does not protect`) != 1 || strings.Count(r.Stderr, `"always" does not protect`) != 1 {
+		t.Errorf("both labels: %s", r)
+	}
 }
 
 // Nothing counts the dependent objects of these kinds, so only Always protects them.
@@ -144,6 +148,10 @@ func TestALabelThatDoesNotProtectTheKindWarns(t *testing.T) {
 			t.Errorf("%s of a %s: %s", tc.label, tc.resource, r)
 		}
 	}
+	r := n.try(t, "label", "service", "web", disableCascadingLabel+"=true", deleteProtectionLabel+"=Cascading", "--dry-run=server")
+	if r.Code != 0 || strings.Count(r.Stderr, always) != 1 {
+		t.Errorf("both labels: %s", r)
+	}
 	for _, manifest := range []string{
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web, LABEL}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
 		"{apiVersion: v1, kind: Pod, metadata: {name: web, LABEL}, spec: " + simulatedPodSpec + "}",
@@ -157,7 +165,7 @@ func TestALabelThatDoesNotProtectTheKindWarns(t *testing.T) {
 		}
 	}
 	// Its controller may have copied the label.
-	r := n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {"+deleteProtectionLabel+": Cascading}, ownerReferences: "+
+	r = n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {"+deleteProtectionLabel+": Cascading}, ownerReferences: "+
 		"[{apiVersion: v1, kind: ConfigMap, name: a, uid: a, controller: true}]}}", "create", "-n", n.name, "--dry-run=server", "-f", "-")
 	if r.Code != 0 || strings.Contains(r.Stderr, "Warning") {
 		t.Errorf("%s", r)
