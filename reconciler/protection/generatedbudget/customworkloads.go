@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -94,13 +95,18 @@ func (c *customWorkloads) get(k kind, namespace, name string) *workload {
 	return found
 }
 
-// enqueueAll enqueues the workloads of a namespace, or of all namespaces if it is "".
+// enqueueAll enqueues the workloads of a namespace, or of all namespaces if it is "". enqueue may read workloads,
+// which the loop over all kinds must not do.
 func (c *customWorkloads) enqueueAll(namespace string, enqueue func(types.NamespacedName)) {
+	var keys []types.NamespacedName
 	for _, in := range c.All() {
-		for _, obj := range in.GetIndexer().List() {
-			if w, ok := obj.(*workload); ok && (namespace == "" || namespace == w.GetNamespace()) {
-				enqueue(keyOf(w.kind, w.GetNamespace(), w.GetName()))
+		_ = cache.ListAllByNamespace(in.GetIndexer(), namespace, labels.Everything(), func(obj any) { // an in-memory store returns no error
+			if w, ok := obj.(*workload); ok {
+				keys = append(keys, keyOf(w.kind, w.GetNamespace(), w.GetName()))
 			}
-		}
+		})
+	}
+	for _, key := range keys {
+		enqueue(key)
 	}
 }

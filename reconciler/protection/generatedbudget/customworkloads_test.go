@@ -119,6 +119,26 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 	}
 }
 
+// The handler of PodDisruptionBudgets reads the workloads that it enqueues, and waits if a change of the kinds waits for it.
+func TestKindsCanChangeWhileWorkloadsAreEnqueued(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newCRDs(t, object(cloneSet, "v1alpha1", "web", nil))
+	c.serve("clonesets/v1alpha1")
+	c.converge(ctx)
+	c.next(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.enqueueAll("ns", func(types.NamespacedName) { c.converge(ctx) })
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the kinds cannot change until all workloads are enqueued")
+	}
+}
+
 func TestTheNewestServedVersionIsWatched(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
