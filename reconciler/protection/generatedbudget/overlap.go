@@ -52,9 +52,13 @@ func (r *Reconciler) onPDB(enqueue func(types.NamespacedName)) cache.ResourceEve
 		if !ok {
 			return
 		}
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			return // it selects no pods
+		}
 		_ = r.workloads.enqueueAll(b.Namespace, func(key types.NamespacedName) { // cache listers return no error
 			k, namespace, name, _ := parseKey(key.String()) // a valid key
-			if w, err := r.workloads.get(k, namespace, name); err == nil && selects(b.Spec.Selector, w) {
+			if w, err := r.workloads.get(k, namespace, name); err == nil && selector.Matches(labels.Set(w.podLabels)) {
 				enqueue(key)
 			}
 		})
