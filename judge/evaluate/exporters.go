@@ -9,8 +9,8 @@ import (
 )
 
 // mergeExporters returns one series for each key, sorted by their first samples. A key has several series if
-// two kube-state-metrics are scraped, or if one replaced the other. Samples of the second one are used only after
-// the end of the first, so that nothing counts twice. Series with an empty key are not merged.
+// two kube-state-metrics are scraped, or one process twice, or if one replaced the other. Samples of the second one are
+// used only after the end of the first, so that nothing counts twice. Series with an empty key are not merged.
 func mergeExporters(series []samples.Series, key func(map[string]string) string) []samples.Series {
 	var out []samples.Series
 	place := map[string]int{}

@@ -33,6 +33,9 @@ func isCounter(query string) bool {
 }
 
 func (d Data) podValues(series []samples.Series, f frame) podValues {
+	if d.Signal == catalog.Resources {
+		series = mergeExporters(series, processKey)
+	}
 	if !isCounter(d.Query) {
 		return samples.Values(series, f.grid)
 	}
