@@ -21,9 +21,9 @@ func authorization(secret map[string][]byte) (string, error) {
 	token, username, password := value(tokenKey), value(usernameKey), value(passwordKey)
 	switch {
 	case (username == "") != (password == ""):
-		return "", fmt.Errorf("Secret %s has only one of %s and %s: write both", SecretName, usernameKey, passwordKey)
+		return "", fmt.Errorf("the Secret %s has only one of %s and %s: write both", SecretName, usernameKey, passwordKey)
 	case token != "" && username != "":
-		return "", fmt.Errorf("Secret %s has a %s, and a %s with a %s: remove one of them", SecretName, tokenKey, usernameKey, passwordKey)
+		return "", fmt.Errorf("the Secret %s has a %s, and a %s with a %s: remove one of them", SecretName, tokenKey, usernameKey, passwordKey)
 	case token != "":
 		return "Bearer " + token, nil
 	case username != "":
