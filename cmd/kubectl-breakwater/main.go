@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // auth-provider of a kubeconfig
 
 	"github.com/breakwater-dev/breakwater/cli"
 )

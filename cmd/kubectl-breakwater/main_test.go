@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // runMain is the environment variable with which the test binary runs the plugin.
@@ -75,4 +79,18 @@ func TestTheFirstInterruptEndsAPluginThatReadsStdin(t *testing.T) {
 		t.Fatal(err)
 	}
 	interrupt()
+}
+
+// A kubeconfig with auth-provider "oidc" works, and the removed providers name their successor.
+func TestTheAuthProvidersOfKubectlAreKnown(t *testing.T) {
+	for name, want := range map[string]string{
+		"oidc":  "",
+		"gcp":   "The gcp auth plugin has been removed",
+		"azure": "The azure auth plugin has been removed",
+	} {
+		_, err := rest.GetAuthProvider("", &api.AuthProviderConfig{Name: name, Config: map[string]string{"idp-issuer-url": "https://issuer.example.com", "client-id": "kubectl"}}, nil)
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
 }
