@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"knative.dev/pkg/network"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 )
 
@@ -78,14 +80,14 @@ func (s Settings) InitActionServerInCluster() bool {
 	return err == nil && (strings.HasSuffix(u.Hostname(), ".svc") || strings.Contains(u.Hostname(), ".svc."))
 }
 
-// Default returns the default settings.
+// Default returns the default settings. Its URLs are Services of this cluster.
 func Default() Settings {
 	return Settings{
 		Cluster:                          "default",
-		CentreURL:                        "https://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreURL:                        "https://" + network.GetServiceHostname("permission-centre", v1alpha1.SystemNamespace),
 		CentreCallsPerSecond:             200,
 		UnauthenticatedRequestsPerMinute: 60,
-		InitActionServerURL:              "https://init-action-server.altershieldoperator-system.svc.cluster.local",
+		InitActionServerURL:              "https://" + network.GetServiceHostname("init-action-server", v1alpha1.SystemNamespace),
 		InitContainerDeadline:            10 * time.Minute,
 		Breaker:                          podbreaker.DefaultPolicy(),
 		RevokeDeadline:                   5 * time.Minute,

@@ -25,6 +25,7 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	_ "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret/fake"
+	"knative.dev/pkg/network"
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 	"knative.dev/pkg/webhook"
@@ -130,6 +131,7 @@ func verifyPair(pair servingcert.KeyPair, bundle []byte, host string, now time.T
 
 func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
 	f := newFixture(t)
+	f.Domain = network.GetClusterDomainName()
 	f.reconcile(t)
 	s := settings.Default()
 	for service, url := range map[string]string{"permission-centre": s.CentreURL, "init-action-server": s.InitActionServerURL} {
