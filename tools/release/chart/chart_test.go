@@ -208,6 +208,20 @@ func TestTheVolumeOfThePermissionCentreHasASizeAndAClass(t *testing.T) {
 	}
 }
 
+// It is the only record of all grants.
+func TestNoToolPrunesTheVolumeOfThePermissionCentre(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"helm.sh/resource-policy": "keep", "argocd.argoproj.io/sync-options": "Prune=false,Delete=false", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+	claim := got["v1 PersistentVolumeClaim altershieldoperator-system/permission-centre"].(map[string]any)
+	if diff := cmp.Diff(want, claim["metadata"].(map[string]any)["annotations"]); diff != "" {
+		t.Errorf("- want, + got:\n%s", diff)
+	}
+}
+
 // docs/install.md names these two switches. Part judge has its own, because part change may be installed with its file.
 func TestWithoutChangeAndJudgeNothingNeedsKnative(t *testing.T) {
 	c, _ := write(t)
@@ -267,7 +281,7 @@ func TestTheTopLevelValuesAreDocumented(t *testing.T) {
 	}
 }
 
-// Their finalizers stay, and the permission centre's record of all grants does not.
+// Their finalizers stay, and no process removes them.
 func TestThePartsWithFinalizersSayWhatPrecedesSwitchingThemOff(t *testing.T) {
 	_, dir := write(t)
 	raw, err := os.ReadFile(filepath.Join(dir, "values.yaml"))

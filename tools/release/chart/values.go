@@ -58,8 +58,7 @@ const (
 )
 
 // centreReplicas is the path of the value for the replicas of the permission centre. Its strategy Recreate and
-// whether it has a volume, which can be attached to one node only, are no values. A value that left out the volume
-// would delete the PersistentVolumeClaim, with the record of all grants, in an upgrade.
+// whether it has a volume, which can be attached to one node only, are no values.
 const centreReplicas = "permission.processes.permission-centre.replicas"
 
 // about has the comment of each part: its purpose, what it needs, and what precedes switching it off.
@@ -69,8 +68,9 @@ var about = map[string]string{
 # held rollouts stay held, and a finalizer keeps ChangeWorkloads (docs/install.md, "Switch a part off").`,
 	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that enforces budgets itself.",
 	"permission": `Permissions before a pod starts. Needs a default StorageClass for the permission centre.
-# Before you switch it off, stop the workloads that have permissions: it deletes the PersistentVolumeClaim with the record of all
-# grants, and a finalizer keeps their pods (docs/install.md, "Switch a part off").`,
+# Before you switch it off, stop the workloads that have permissions: their grants are not revoked, and a finalizer keeps their
+# pods (docs/install.md, "Switch a part off"). The PersistentVolumeClaim with the record of all grants is kept, unless the
+# namespace is deleted: by helm uninstall, or if no other part is on.`,
 	"judge":    "A judge that runs in the cluster. Needs part change, from this chart or from its file, and so Knative.",
 	notify:     "Messages about releases to a webhook, of Slack for example. Needs part change.",
 	monitoring: "PodMonitors, alerts and dashboards. Needs the Prometheus Operator.",
