@@ -60,7 +60,7 @@ func groups(t *testing.T) ([]byte, []rule) {
 // notation of promtool, one for each minute.
 type example struct {
 	series, firing, quiet string
-	// labels are the labels of the alert other than severity.
+	// labels are the labels of the alert other than severity and namespace.
 	labels string
 }
 
@@ -126,7 +126,7 @@ func TestAlertsAboutAPodFireForMetricsThatArePushed(t *testing.T) {
 	for _, process := range []string{"controller", "webhook", "altershieldoperator-system/controller"} {
 		var firing promtoolTest
 		firing.add(fmt.Sprintf(`breakwater_event_broker_resolved{job="%s",instance="pod-1"}`, process), "0+0"+hours)
-		firing.query(broker, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="critical"}', value: 1}`, broker))
+		firing.query(broker, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="critical", namespace="%s"}', value: 1}`, broker, systemNamespace))
 		tests.WriteString(firing.String())
 	}
 	var quiet, clock promtoolTest
@@ -134,7 +134,7 @@ func TestAlertsAboutAPodFireForMetricsThatArePushed(t *testing.T) {
 	quiet.add(`breakwater_event_broker_resolved{job="protection-controller",instance="pod-2"}`, "0+0"+hours)
 	quiet.query(broker)
 	clock.add(`breakwater_deletionflow_clock_skewed{job="protection-webhook",instance="protection-webhook-1"}`, "1+0"+hours)
-	clock.query(skewed, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="warning", instance="protection-webhook-1"}', value: 1}`, skewed))
+	clock.query(skewed, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="warning", namespace="%s", instance="protection-webhook-1"}', value: 1}`, skewed, systemNamespace))
 	testRules(t, text, "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n"+tests.String()+quiet.String()+clock.String())
 }
 
@@ -175,7 +175,7 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 				continue
 			}
 			found = true
-			all := strings.TrimSuffix(fmt.Sprintf(`%s, severity="%s", %s`, labels, a.Labels["severity"], e.labels), ", ")
+			all := strings.TrimSuffix(fmt.Sprintf(`%s, severity="%s", namespace="%s", %s`, labels, a.Labels["severity"], systemNamespace, e.labels), ", ")
 			sample := fmt.Sprintf(`{labels: 'ALERTS{%s}', value: 1}`, all)
 			if e.firing == absent {
 				alone.add(e.series, e.firing)
@@ -215,6 +215,16 @@ func (p *promtoolTest) query(labels string, want ...string) {
 
 func (p *promtoolTest) String() string {
 	return fmt.Sprintf("- interval: 1m\n  input_series: [%s]\n  promql_expr_test: [%s]\n", strings.Join(p.series, ", "), strings.Join(p.queries, ", "))
+}
+
+// An AlertmanagerConfig receives the alerts with the label of its namespace. The expressions aggregate it away.
+func TestEachAlertHasTheNamespaceOfBreakwater(t *testing.T) {
+	_, alerts := groups(t)
+	for _, a := range alerts {
+		if got := a.Labels["namespace"]; got != systemNamespace {
+			t.Errorf("alert %s: label namespace is %q", a.Alert, got)
+		}
+	}
 }
 
 func TestEachAlertHasARunbook(t *testing.T) {
