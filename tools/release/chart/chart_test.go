@@ -222,6 +222,29 @@ func TestNoToolPrunesTheVolumeOfThePermissionCentre(t *testing.T) {
 	}
 }
 
+// A Prometheus may select by label, such as release of kube-prometheus-stack.
+func TestMonitorsAndRulesHaveTheLabelsOfTheValues(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, `{monitoring: {enabled: true, labels: {release: prometheus}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for key, o := range got {
+		if !strings.HasPrefix(key, "monitoring.coreos.com/v1 ") {
+			continue
+		}
+		n++
+		want := map[string]any{"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "monitoring", "release": "prometheus"}
+		if diff := cmp.Diff(want, o.(map[string]any)["metadata"].(map[string]any)["labels"]); diff != "" {
+			t.Errorf("%s: - want, + got:\n%s", key, diff)
+		}
+	}
+	if n < 2 {
+		t.Errorf("only %d PodMonitors and PrometheusRules", n)
+	}
+}
+
 // docs/install.md names these two switches. Part judge has its own, because part change may be installed with its file.
 func TestWithoutChangeAndJudgeNothingNeedsKnative(t *testing.T) {
 	c, _ := write(t)

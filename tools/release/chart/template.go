@@ -60,6 +60,8 @@ func (v *values) document(part, text string) (string, error) {
 		edits, err = v.claim(part, name, object, lines)
 	case "CustomResourceDefinition":
 		edits, err = crd(object)
+	case "PodMonitor", "PrometheusRule":
+		edits, err = monitoringLabels(object)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
@@ -150,6 +152,15 @@ func crd(object *yaml.Node) ([]edit, error) {
 		return nil, errors.New("it has no annotations")
 	}
 	return []edit{{key.Line, key.Line - 1, "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}"}}, nil
+}
+
+// monitoringLabels adds the labels by which a Prometheus selects the object.
+func monitoringLabels(object *yaml.Node) ([]edit, error) {
+	key, labels := find(lookup(object, "metadata"), "labels")
+	if labels == nil {
+		return nil, errors.New("it has no labels")
+	}
+	return []edit{{key.Line, key.Line - 1, "    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}"}}, nil
 }
 
 // apply applies edits, which do not overlap, and escapes all other lines.

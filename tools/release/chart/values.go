@@ -82,6 +82,10 @@ func (v *values) text() string {
 	fmt.Fprintf(&out, valuesHead, v.registry)
 	for _, part := range v.parts {
 		fmt.Fprintf(&out, "\n# %s\n%s:\n  enabled: %v\n", about[part], part, part != monitoring && part != notify)
+		if part == monitoring {
+			out.WriteString("  # Labels of the PodMonitors and PrometheusRules, for a Prometheus that selects by label: for kube-prometheus-stack\n" +
+				"  # {release: NAME}, with the name of its Helm release.\n  labels: {}\n")
+		}
 		section(&out, "Data of ConfigMaps, by the name of the ConfigMap. Their key _example lists all keys.", "settings", v.settings[part])
 		section(&out, "Deployments and Knative Services.", "processes", v.processes[part])
 		if claims := v.volumes[part]; claims != nil {
@@ -144,7 +148,7 @@ func describe(path []string, node *yaml.Node) map[string]any {
 	switch {
 	case at == "imagePullSecrets" || at == "tolerations":
 		return map[string]any{"type": "array", "items": map[string]any{"type": "object"}}
-	case at == "nodeSelector", len(path) == 3 && path[1] == "settings":
+	case at == "nodeSelector", at == "monitoring.labels", len(path) == 3 && path[1] == "settings":
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
 	case len(path) == 4 && path[3] == "resources":
 		quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number"}}}
