@@ -41,7 +41,7 @@ var (
 var (
 	ChangeWorkloadDerived = []string{"conditions", "observedGeneration", "status",
 		"defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods", "defenseCheckFailPods",
-		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements", "probation"}
+		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements", "probation", "rolledOutPods"}
 	ChangeWorkloadSubmit  = []string{"order"}
 	ChangeWorkloadVerdict = []string{"orderVerdicts"}
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the

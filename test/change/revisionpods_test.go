@@ -42,7 +42,7 @@ func TestPodsThatTheAutoscalerAddsLaterAreNotJudged(t *testing.T) {
 					return err
 				}
 				cond := c.Status.GetCondition(apis.ConditionSucceeded)
-				if c.Status.Phase != v1alpha1.ReleaseRunning || !strings.Contains(cond.GetMessage(), "2 later ones are not judged (revision-pods)") {
+				if c.Status.Phase != v1alpha1.ReleaseRunning || !strings.Contains(cond.GetMessage(), "2 later ones are not judged") {
 					return fmt.Errorf("%s: %+v, %+v", c.Status.Phase, cond, c.Status.Counts)
 				}
 				return nil

@@ -180,6 +180,12 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	Probation *Probation `json:"probation,omitempty"`
 
+	// RolledOutPods is how many pods decide the release: those in batches when its rollout was complete for the first
+	// time and each pod was in a batch. Pods that start later are not judged, except in place of one that was deleted
+	// without a verdict. Absent until then, and for a Knative Service.
+	// +optional
+	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
+
 	// SavedTemplateName is the name of the ControllerRevision with the saved template
 	// of this release, which succeeded. Written by the savedtemplates reconciler.
 	// +optional

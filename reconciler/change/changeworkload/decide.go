@@ -37,8 +37,7 @@ type Input struct {
 	ExcludedNodes workload.ExcludedNodes
 	// Pods are the existing pods of this version and attempt, without Later.
 	Pods []Pod
-	// Later is the number of existing pods that are not judged, because the first pods of their
-	// Revision are.
+	// Later is the number of existing pods that are not judged (withoutLater).
 	Later int
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod
@@ -54,7 +53,7 @@ type Workload struct {
 	// Version and Attempt are the current ones.
 	Version string
 	Attempt int64
-	// Replicas is the desired number of pods.
+	// Replicas is the desired number of pods, without those that are not judged.
 	Replicas int32
 	// Complete: the rollout of the current version is complete and every desired pod is available.
 	Complete bool
@@ -151,6 +150,8 @@ type Decision struct {
 	unjudgedReason string
 	// Probation is the probation of the release, or nil.
 	Probation *v1alpha1.Probation
+	// RolledOutPods is status.rolledOutPods.
+	RolledOutPods int32
 	// Deadline is when the decision changes without an event; zero means never.
 	Deadline time.Time
 }
@@ -159,11 +160,12 @@ type Decision struct {
 func Decide(in Input) Decision {
 	d := decideRelease(in)
 	d.Probation = probationOf(in, d.Phase)
+	d.RolledOutPods = rolledOutPods(in, d)
 	d.Deadline = earliest(d.Deadline, futureLook(d.Probation, in.Now))
 	return d
 }
 
-// decideRelease is Decide without the probation.
+// decideRelease is Decide without the probation and RolledOutPods.
 func decideRelease(in Input) Decision {
 	c := in.ChangeWorkload
 	d := Decision{Pods: podOutcomes(in), Order: Order{Outcome: v1alpha1.OutcomePending, Step: c.Status.OrderStep}}

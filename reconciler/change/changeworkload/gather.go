@@ -94,11 +94,13 @@ func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldS
 	}
 }
 
-// withPods returns the workload of a release of which n pods are judged. Of a Knative Service at
-// least n replicas are desired, because its autoscaler decides the number.
-func (w Workload) withPods(n int) Workload {
+// judging returns the workload of a release of which n pods are judged and later ones are not. Its replicas are those that
+// are judged. Of a Knative Service these are n, because its autoscaler decides the number.
+func (w Workload) judging(n, later int) Workload {
 	if w.KnativeService {
 		w.Replicas = max(w.Replicas, int32(n))
+	} else {
+		w.Replicas -= int32(later)
 	}
 	return w
 }

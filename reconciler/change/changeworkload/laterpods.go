@@ -31,18 +31,36 @@ func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool
 	return !f.since.IsZero() && created.After(f.since.Add(limit.Window))
 }
 
-// splitLater returns the pods of a release that are judged, and the number of the others: the
-// autoscaler of a Knative Service started them after the first pods of their Revision
-// (revision-pods). Otherwise each pod that the autoscaler adds would extend the release.
-func splitLater(in Input) (judged []Pod, later int) {
-	if !in.Workload.KnativeService {
-		return in.Pods, 0
+// withoutLater returns the input of a decision without the pods that are not judged: those that started after the rollout
+// was complete or, of a Knative Service, after the first pods of their Revision (revision-pods). After a Success nothing is
+// judged, and the status counts all pods.
+func withoutLater(in Input) Input {
+	var isLater func(Pod) bool
+	switch st := &in.ChangeWorkload.Status; {
+	case in.Workload.KnativeService:
+		isLater = afterFirstPods(in)
+	case st.RolledOutPods > 0 && st.Phase != v1alpha1.ReleaseSuccess:
+		isLater = afterRollout(in)
+	default:
+		return in
 	}
-	claimed, first := map[types.UID]bool{}, map[string]firstPodsOf{}
+	claimed, later, all := claimedPods(in), map[types.UID]bool{}, len(in.Pods)
+	for _, p := range byReadiness(in.Pods) {
+		later[p.UID] = !claimed[p.UID] && isLater(p)
+	}
+	in.Pods = slices.DeleteFunc(slices.Clone(in.Pods), func(p Pod) bool { return later[p.UID] })
+	in.Later = all - len(in.Pods)
+	in.Workload = in.Workload.judging(len(in.Pods), in.Later)
+	return in
+}
+
+// afterFirstPods returns a function that reports whether a pod that is in no batch is later than the first ones of its
+// Revision. The function is called once for each of these pods, in the order in which they would be judged.
+func afterFirstPods(in Input) func(Pod) bool {
+	first := map[string]firstPodsOf{}
 	for _, c := range in.ChangePods {
 		for i := range c.Spec.PodInfos {
 			p := &c.Spec.PodInfos[i]
-			claimed[p.UID] = true
 			if passedUnjudged(in, c, p.Pod) {
 				continue // a further pod is judged instead
 			}
@@ -52,18 +70,13 @@ func splitLater(in Input) (judged []Pod, later int) {
 			first[generatedFrom(p.Pod)] = of
 		}
 	}
-	isLater := map[types.UID]bool{}
-	for _, p := range byReadiness(in.Pods) {
-		if claimed[p.UID] {
-			continue
-		}
+	return func(p Pod) bool {
 		of := first[generatedFrom(p.Pod)]
-		isLater[p.UID] = of.enough(in.Settings.RevisionPods, p.Created)
+		later := of.enough(in.Settings.RevisionPods, p.Created)
 		of.count++
 		first[generatedFrom(p.Pod)] = of
+		return later
 	}
-	judged = slices.DeleteFunc(slices.Clone(in.Pods), func(p Pod) bool { return isLater[p.UID] })
-	return judged, len(in.Pods) - len(judged)
 }
 
 // passedUnjudged reports whether a pod counts as passed without a verdict.

@@ -104,13 +104,13 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := release(1, append(options{func(in *Input) { in.Workload.KnativeService = true }}, tc.options...)...)
-			pods, later := splitLater(in)
+			in = withoutLater(in)
 			var numbers []string
-			for _, p := range pods {
+			for _, p := range in.Pods {
 				numbers = append(numbers, p.Pod[len(p.Pod)-1:])
 			}
-			if got := strings.Join(numbers, " "); got != tc.judged || later != tc.later {
-				t.Errorf("judged are %q, and %d are not; want %q and %d", got, later, tc.judged, tc.later)
+			if got := strings.Join(numbers, " "); got != tc.judged || in.Later != tc.later {
+				t.Errorf("judged are %q, and %d are not; want %q and %d", got, in.Later, tc.judged, tc.later)
 			}
 		})
 	}
@@ -138,9 +138,7 @@ func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
 			v1alpha1.ReleaseRunning, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := release(1, append([]func(*Input){rolledOut, after(time.Hour)}, tc.options...)...)
-			in.Pods, in.Later = splitLater(in)
-			in.Workload = in.Workload.withPods(len(in.Pods))
+			in := withoutLater(release(1, append([]func(*Input){rolledOut, after(time.Hour)}, tc.options...)...))
 			if d := Decide(in); d.Phase != tc.want || len(d.Batches) != tc.batches {
 				t.Errorf("%s with %d new batches (%s), want %s with %d", d.Phase, len(d.Batches), d.Detail, tc.want, tc.batches)
 			}
@@ -184,9 +182,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, allPassed, v1alpha1.ReasonNoVerdict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }}, tc.options...)...)
-			in.Pods, in.Later = splitLater(in)
-			in.Workload = in.Workload.withPods(len(in.Pods))
+			in := withoutLater(release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }}, tc.options...)...))
 			d := Decide(in)
 			if d.Phase != tc.phase || d.Reason != tc.reason {
 				t.Errorf("%s %s (%s), want %s %s", d.Phase, d.Reason, d.Detail, tc.phase, tc.reason)
@@ -202,7 +198,7 @@ func TestTheStatusSaysHowManyPodsAreNotJudged(t *testing.T) {
 	in := release(1, inBatch("web-00001", 1, "pass"))
 	in.Later = 3
 	outcomes := podOutcomes(in)
-	if diff := cmp.Diff("0 pods passed, 0 are being checked, 0 are not in a batch yet; 3 later ones are not judged (revision-pods)", outcomes.summary()); diff != "" {
+	if diff := cmp.Diff("0 pods passed, 0 are being checked, 0 are not in a batch yet; 3 later ones are not judged", outcomes.summary()); diff != "" {
 		t.Error(diff)
 	}
 }

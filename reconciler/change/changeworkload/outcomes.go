@@ -216,7 +216,7 @@ func (t *PodOutcomes) failure() string {
 func (t *PodOutcomes) summary() string {
 	text := fmt.Sprintf("%d pods passed, %d are being checked, %d are not in a batch yet", len(t.Passed), len(t.Checking), len(t.Preparing))
 	if t.Later > 0 {
-		text += fmt.Sprintf("; %d later ones are not judged (revision-pods)", t.Later)
+		text += fmt.Sprintf("; %d later ones are not judged", t.Later)
 	}
 	if t.PassedUnjudged > 0 {
 		text += fmt.Sprintf("; %d of the passed pods are unjudged", t.PassedUnjudged)

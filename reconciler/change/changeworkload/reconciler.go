@@ -238,9 +238,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), DeliveredAnnouncements: r.deliveredAnnouncements(c),
 	}
-	in.Pods, in.Later = splitLater(in)
-	in.Workload = in.Workload.withPods(len(in.Pods))
-	return in, w, nil
+	return withoutLater(in), w, nil
 }
 
 // podsMatter reports whether events of pods can change the status of their release.

@@ -51,7 +51,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	}
 	st.Phase = d.Phase
 	st.OrderStep = d.Order.Step
-	st.Probation = d.Probation
+	st.Probation, st.RolledOutPods = d.Probation, d.RolledOutPods
 	announceChanges(in, next, d)
 	markConditions(next, in, d)
 	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
@@ -69,7 +69,7 @@ const (
 	// announced: the Broker has accepted an announcement; counts or lists may differ, too. It
 	// is written at the same interval as progress.
 	announced
-	// transition: the phase, a condition, the step of the order or the probation differs, or a pod
+	// transition: the phase, a condition, the step of the order, the probation or rolledOutPods differs, or a pod
 	// failed. It is written at once.
 	transition
 )
@@ -81,7 +81,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 		return same
 	}
 	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || !equality.Semantic.DeepEqual(a.Probation, b.Probation) || a.Counts.Failed != b.Counts.Failed ||
-		len(a.Conditions) != len(b.Conditions) {
+		a.RolledOutPods != b.RolledOutPods || len(a.Conditions) != len(b.Conditions) {
 		return transition
 	}
 	for i := range a.Conditions {

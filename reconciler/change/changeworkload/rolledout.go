@@ -1,0 +1,62 @@
+package changeworkload
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// rolledOutPods derives status.rolledOutPods. Without it, pods that start after the rollout was complete would extend the
+// release for as long as pods are added or replaced. A Knative Service has no such number: see afterFirstPods.
+func rolledOutPods(in Input, d Decision) int32 {
+	st := &in.ChangeWorkload.Status
+	switch {
+	case in.Workload.KnativeService || !isCurrent(in):
+		return st.RolledOutPods
+	case d.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods):
+		return 0 // all of its next pods are judged
+	case st.RolledOutPods == 0 && st.Phase != v1alpha1.ReleaseSuccess && rolledOut(in, d.Pods):
+		return int32(decidingPods(in))
+	default:
+		return st.RolledOutPods
+	}
+}
+
+// rolledOut reports whether the rollout is complete, and each pod is in a batch.
+func rolledOut(in Input, pods PodOutcomes) bool {
+	return in.Workload.Complete && in.Workload.Replicas > 0 && len(pods.Preparing) == 0 &&
+		len(pods.Checking)+len(pods.Passed) >= int(in.Workload.Replicas)
+}
+
+// decidingPods returns how many pods in batches exist, or were deleted and have passed by a verdict. The others were
+// deleted without a verdict, and so a further pod is judged for each of them.
+func decidingPods(in Input) int {
+	exists := map[types.UID]bool{}
+	for _, p := range in.Pods {
+		exists[p.UID] = true
+	}
+	n := 0
+	for _, c := range in.ChangePods {
+		for _, p := range c.Spec.PodInfos {
+			if outcome, _ := c.OutcomeOf(p.Pod); exists[p.UID] || outcome == v1alpha1.OutcomePass {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// afterRollout returns a function that reports whether a pod that is in no batch is later than the rollout. The function is
+// called once for each of these pods, in the order in which they would be judged.
+//
+// A pod on a node that is not Ready is not later, and takes the place of none: the release does not wait for it.
+func afterRollout(in Input) func(Pod) bool {
+	missing := int(in.ChangeWorkload.Status.RolledOutPods) - decidingPods(in)
+	return func(p Pod) bool {
+		if p.OnNotReadyNode {
+			return false
+		}
+		missing--
+		return missing < 0
+	}
+}
