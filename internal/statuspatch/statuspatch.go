@@ -41,7 +41,8 @@ var (
 var (
 	ChangeWorkloadDerived = []string{"conditions", "observedGeneration", "status",
 		"defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods", "defenseCheckFailPods",
-		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements", "probation", "rolledOutPods"}
+		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements", "probation", "rolledOutPods",
+		"succeededWithoutPods"}
 	ChangeWorkloadSubmit  = []string{"order"}
 	ChangeWorkloadVerdict = []string{"orderVerdicts"}
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the

@@ -186,6 +186,11 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
 
+	// SucceededWithoutPods is whether the release was `Success` without a pod, as at 0 replicas. This is announced
+	// once, although the release may be judged again and again.
+	// +optional
+	SucceededWithoutPods bool `json:"succeededWithoutPods,omitempty"`
+
 	// SavedTemplateName is the name of the ControllerRevision with the saved template
 	// of this release, which succeeded. Written by the savedtemplates reconciler.
 	// +optional

@@ -53,6 +53,12 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 	}
 	switch st.Phase {
 	case v1alpha1.ReleaseSuccess:
+		if !succeedsWithPods(in, d.Pods) {
+			if st.SucceededWithoutPods {
+				return
+			}
+			st.SucceededWithoutPods = true
+		}
 		add(events.VerbSucceeded, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseSuspend:
 		add(events.VerbSuspended, d.Reason, d.Detail, "")

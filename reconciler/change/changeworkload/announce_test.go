@@ -139,3 +139,30 @@ func TestAnAnnouncementIsSentUntilTheBrokerAcceptsIt(t *testing.T) {
 		t.Errorf("%q remain", got)
 	}
 }
+
+// KEDA starts a pod, and deletes it before it has a verdict.
+func TestASuccessWithoutPodsIsAnnouncedOnce(t *testing.T) {
+	in := release(0, complete1, recorded)
+	for n := 1; n <= 10; n++ {
+		for _, o := range []func(*Input){
+			after(time.Duration(2*n) * time.Minute), scaledTo(1), finished(n, n), judged(n, ""), recorded,
+			after(time.Duration(2*n+1) * time.Minute), scaledTo(0), recorded,
+		} {
+			o(&in)
+		}
+	}
+	if got := verbs(in.ChangeWorkload); got != "started succeeded" {
+		t.Errorf("announced %q", got)
+	}
+	for _, o := range []func(*Input){scaledTo(1), finished(11, 11), recorded, judged(11, "pass"), recorded} {
+		o(&in)
+	}
+	var got []string
+	for _, a := range in.ChangeWorkload.Status.Announcements {
+		got = append(got, a.Verb+" "+a.Reason)
+	}
+	want := []string{"started NoVerdict", "succeeded NoVerdict", "succeeded AllPodsPassed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("announced %q, want %q", got, want)
+	}
+}

@@ -204,6 +204,9 @@ func decideRelease(in Input) Decision {
 	case c.Status.Phase == v1alpha1.ReleaseSuccess && !hasPodsToJudge(in, d.Pods):
 		// Pods that were created after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, reasonOfSucceeded(c), messageOfSucceeded(c)
+		if d.Reason == v1alpha1.ReasonNoVerdict && succeedsWithPods(in, d.Pods) { // a late verdict
+			d.Reason, d.Detail = v1alpha1.ReasonAllPodsPassed, d.Pods.summary()
+		}
 		d.Action = successAction(in)
 		d.Order = decideCloseOfSuccess(in, d.Pods)
 		return d
@@ -262,10 +265,16 @@ func rolloutPassed(in Input, pods PodOutcomes) bool {
 	return in.Workload.Complete && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
 }
 
+// noPodDetail is the message of a release that succeeds without pods.
+const noPodDetail = "the version had no pod when its rollout ended; its next pods will be judged"
+
 // decideAllPassed decides a release whose pods all passed: the outcome of the
 // order check decides.
 func decideAllPassed(in Input, d Decision, pending bool) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed, d.Pods.summary()
+	if !succeedsWithPods(in, d.Pods) {
+		d.Reason, d.Detail = v1alpha1.ReasonNoVerdict, noPodDetail
+	}
 	o := d.Order
 	switch {
 	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:

@@ -179,7 +179,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 		"its ReplicaSet is not cached":       {options{earlier}, running, scaledToZero, none},
 		"the release succeeded before it":    {options{earlier, further, was(success)}, success, "", verdict},
 		"another kind":                       {options{otherKind, earlier, scaledUp("web-00001", 1, 0, true)}, success, allPassed, verdict},
-		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, allPassed, v1alpha1.ReasonNoVerdict},
+		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, v1alpha1.ReasonNoVerdict, v1alpha1.ReasonNoVerdict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := withoutLater(release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }}, tc.options...)...))

@@ -197,8 +197,7 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	case succeededUnjudged(in, d):
 		// The condition stays as it was while the pods existed.
 	case d.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods):
-		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
-			"the version had no pod when its rollout ended; its next pods will be judged")
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict, noPodDetail)
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.Phase == v1alpha1.ReleaseSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
