@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/judge"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
@@ -51,7 +51,7 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	if s.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout is %s, want a positive duration", s.timeout)
 	}
-	client, err := prometheus.New(s.address, s.timeout, prometheus.WithHeaders(headers, http.DefaultTransport))
+	client, err := prometheus.New(s.address, s.timeout, prometheus.WithHeaders(headers, httptransport.New()))
 	if err != nil {
 		return nil, fmt.Errorf("--prometheus is %w; percent-encode the special characters of user and password", err)
 	}

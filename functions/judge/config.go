@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
@@ -189,18 +190,26 @@ func isLabelName(s string) bool {
 
 // newSource returns a Source with its own connections.
 func newSource(c config, clk clock.PassiveClock) (Source, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxConnsPerHost = c.concurrent
-	if len(c.ca) > 0 {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(c.ca) {
-			return Source{}, fmt.Errorf("key %s of Secret %s has no certificate in PEM format", caKey, SecretName)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	transport, err := newTransport(c)
+	if err != nil {
+		return Source{}, err
 	}
 	client, err := prometheus.New(c.url, c.timeout, prometheus.WithHeaders(c.headers, transport))
 	if err != nil {
 		return Source{}, err
 	}
 	return Source{Reader: NewSharedReader(client, c.concurrent, clk), Labels: c.labels}, nil
+}
+
+func newTransport(c config) (*http.Transport, error) {
+	transport := httptransport.New()
+	transport.MaxConnsPerHost = c.concurrent
+	if len(c.ca) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(c.ca) {
+			return nil, fmt.Errorf("key %s of Secret %s has no certificate in PEM format", caKey, SecretName)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return transport, nil
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -90,7 +91,7 @@ func New(core corev1client.CoreV1Interface, verifier functions.Verifier, clock c
 	return &Notifier{
 		verifier: verifier, core: core, clock: clock, sent: lru.New(maxEvents), counted: lru.New(maxEvents), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
 		client: &http.Client{
-			Timeout: callTimeout,
+			Timeout: callTimeout, Transport: httptransport.New(),
 			// A webhook does not redirect, and the next address would get the message.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

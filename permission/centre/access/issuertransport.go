@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 )
 
 const (
@@ -35,7 +37,7 @@ type issuerTransport struct {
 }
 
 func newIssuerTransport(allowHTTP bool, c clock.PassiveClock) *issuerTransport {
-	return &issuerTransport{base: http.DefaultTransport.(*http.Transport).Clone(), allowHTTP: allowHTTP, clock: c}
+	return &issuerTransport{base: httptransport.New(), allowHTTP: allowHTTP, clock: c}
 }
 
 // failure returns the error of the last failed request or check. Only a check that succeeds

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/redirect"
 )
@@ -109,12 +110,13 @@ func authoritiesOf(calls *api.HTTPCalls, scheme string) (*x509.CertPool, error) 
 // client returns a client that dials only allowed addresses and follows
 // redirects only to the same host and with the same method.
 func (f Factory) client(host string, authorities *x509.CertPool) *http.Client {
+	transport := httptransport.New()
+	// A proxy would dial in place of Egress.
+	transport.Proxy, transport.DialContext = nil, f.Egress.Dial
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	transport.MaxIdleConnsPerHost = 64
 	return &http.Client{
-		Transport: sendOnce{&http.Transport{
-			DialContext: f.Egress.Dial, TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		}},
+		Transport: sendOnce{transport},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
 				return fmt.Errorf("redirect to another host or scheme: %w", ErrNotAllowed)

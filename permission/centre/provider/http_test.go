@@ -331,6 +331,13 @@ func TestAProviderURLReachesOnlyAllowedAddresses(t *testing.T) {
 	}
 }
 
+// A proxy would connect to addresses that Egress denies.
+func TestCallsUseNoProxyOfTheEnvironment(t *testing.T) {
+	if (Factory{}).client("provider.example.com", nil).Transport.(sendOnce).next.(*http.Transport).Proxy != nil {
+		t.Error("calls use a proxy")
+	}
+}
+
 func TestOnlyListedHostsAndAddressesAreAllowed(t *testing.T) {
 	e, err := NewEgress([]string{"db.corp", "*.example.com", "api.corp:8443", "10.1.2.3"}, nil, []string{"10.0.0.1"})
 	if err != nil {

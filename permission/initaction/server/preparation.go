@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/redirect"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -43,7 +44,7 @@ var _ Preparation = CMDB{}
 
 // NewCMDB returns a CMDB with these settings.
 func NewCMDB(settings func() settings.Settings) CMDB {
-	return CMDB{settings: settings, http: &http.Client{Timeout: cmdbTimeout, CheckRedirect: redirect.KeepMethod}}
+	return CMDB{settings: settings, http: &http.Client{Timeout: cmdbTimeout, Transport: httptransport.New(), CheckRedirect: redirect.KeepMethod}}
 }
 
 // Name implements Preparation.
