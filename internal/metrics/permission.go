@@ -61,7 +61,7 @@ func permission() []Group {
 			{Name: "breakwater_permission_centre_oidc_issuer_unreachable", Labels: words("issuer"),
 				Help: "1 while an OIDC issuer is unreachable and its tokens are rejected unless their key is known, 0 otherwise."},
 			{Name: "breakwater_permission_centre_request_duration_seconds", Unit: "seconds", Labels: words("method route status"),
-				Help:   "Duration of a request of the REST interface.",
+				Help:   "Duration of a request of the REST interface. Label `method` is GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS or other.",
 				Bounds: []float64{.002, .01, .05, .2, 1, 10, 60}},
 		},
 	}}

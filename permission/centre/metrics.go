@@ -3,6 +3,7 @@ package centre
 import (
 	"context"
 	"crypto/tls"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -99,7 +100,18 @@ func (m *instruments) PodReportPage(cluster, result string) {
 }
 
 func (m *instruments) request(method, route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+	m.requests.WithLabelValues(methodLabel(method), route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// methodLabel returns the value of the label for a method. A client without a token can invent
+// methods, and a series is kept until the process ends.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	default:
+		return "other"
+	}
 }
 
 // storeCollector is a collector that counts the rows of the store, and the bytes that it can still write.
