@@ -77,6 +77,7 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 	}
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = Timeout(p), Timeout(p), Timeout(p)
 	config.InterpolateParams = true
+	config.RejectReadOnly = true // closes a connection whose server became read-only
 	config.DialFunc = f.Egress.Dial
 	// The driver's log lines may contain names of users and hosts.
 	config.Logger = &mysql.NopLogger{}
@@ -155,6 +156,9 @@ func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 		return failedStatement(err, false)
 	}
 	defer func() { _ = conn.Close() }()
+	if err := requireWritable(ctx, conn); err != nil {
+		return failedStatement(err, false)
+	}
 	for _, ip := range call.IPs {
 		if call.Op == Revoke {
 			err = account.revoke(ctx, conn, ip)
@@ -181,6 +185,8 @@ func failedStatement(err error, sent bool) Result {
 		return failed(ReasonProviderMisconfigured, configuration.message, sent)
 	case errors.Is(err, ErrNotAllowed):
 		return failed(ReasonHostNotAllowed, "the provider's host resolves to an address that the centre must not connect to", sent)
+	case errors.Is(err, errReadOnly):
+		return failed(ReasonProviderUnreachable, errReadOnly.Error(), sent)
 	case errors.As(err, &mysqlErr):
 		return mysqlFailure(int(mysqlErr.Number), sent)
 	case errors.Is(err, mysql.ErrNoTLS):

@@ -321,6 +321,21 @@ func TestAUserWhoCannotBeDroppedCannotConnect(t *testing.T) {
 	}
 }
 
+// limited returns a client with the account limited, whose privileges are of the caller.
+func limited(t *testing.T, p api.Provider) Client {
+	t.Helper()
+	f := factory(t)
+	if err := os.WriteFile(filepath.Join(f.Credentials.Dir, "limited"), []byte("limited:limited-password"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.CredentialsRef = "limited"
+	client, err := f.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // The account of the centre may lack the privilege to end sessions.
 func TestAUserWhoseSessionsCannotBeEndedIsDropped(t *testing.T) {
 	_, address, p := mariaDB(t)
@@ -331,15 +346,7 @@ func TestAUserWhoseSessionsCannotBeEndedIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := factory(t)
-	if err := os.WriteFile(filepath.Join(f.Credentials.Dir, "limited"), []byte("limited:limited-password"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.CredentialsRef = "limited"
-	client, err := f.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := limited(t, p)
 	if err := connectAs(t, address, "127.0.0.10").Ping(); err != nil { // its session stays open
 		t.Fatal(err)
 	}
