@@ -56,7 +56,7 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 // the user is an error: it follows a password with an unescaped slash, question mark or hash.
 func ParseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User == nil && strings.Contains(address, "@") {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Count(address, "@") > 1 || u.User == nil && strings.Contains(address, "@") {
 		return nil, errors.New("not an http or https URL, for example http://prometheus.monitoring:9090")
 	}
 	return u, nil

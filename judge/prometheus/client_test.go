@@ -25,6 +25,7 @@ func TestAnAddressIsAURLAndItsErrorHasNoPassword(t *testing.T) {
 		"https://user:p%zhidden@host":          false,
 		"https://user:p/hidden@host":           false,
 		"https://user:1/hidden@host":           false,
+		"https://user:p@ss/hidden@host":        false,
 		"https://user:1#hidden@host":           false,
 	} {
 		_, err := New(address, 0, nil)
