@@ -102,8 +102,8 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod became Ready in that time. One in a crash loop counts as Ready only while more pods are Ready than
-// have such a fault: then the version recovers. A pod that has ended counts only while no other one
+// HealAfter, and no pod became Ready in that time. One in a crash loop counts as Ready only while more of those are Ready than
+// pods have such a fault: then the version recovers. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 // A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
 func (s Situation) stuck() Decision {
@@ -115,27 +115,22 @@ func (s Situation) stuck() Decision {
 	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready || !p.Ended && p.Fault == "" }) {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
 	}
-	ready := 0
-	for _, p := range pods {
-		if p.Ready {
-			ready++
-		}
-	}
+	anyReady := slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready })
 	var bad []string
-	progressing, recovering := false, false
+	progressing, recovering, readyAgain := false, false, 0
 	for _, p := range pods {
 		switch {
-		case p.Ready && !p.Changed.After(late):
 		case p.Ready && p.inCrashLoop(s.Began):
-			recovering = true
+			readyAgain++
+			recovering = recovering || p.Changed.After(late)
 		case p.Ready:
-			progressing = true
-		case ready > 0 && p.waitsForNode():
+			progressing = progressing || p.Changed.After(late)
+		case anyReady && p.waitsForNode():
 		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}
-	if len(bad) == 0 || progressing || recovering && ready > len(bad) {
+	if len(bad) == 0 || progressing || recovering && readyAgain > len(bad) {
 		return Decision{NextCheck: s.Now.Add(checkInterval(s.Settings.HealAfter))}
 	}
 	recovered := "none"

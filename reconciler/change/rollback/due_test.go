@@ -87,9 +87,13 @@ func TestARollbackIsDue(t *testing.T) {
 
 		"when a few pods of a crash loop are Ready in turns": {in: crashed(3, time.Minute, 17), want: heals},
 		"when as many crashed pods are Ready as not":         {in: crashed(5, time.Minute, 5), want: heals},
-		"when crashed pods became Ready long ago":            {in: crashed(9, 3*time.Minute, 1), want: heals},
-		"not while most crashed pods are Ready again":        {in: crashed(9, time.Minute, 1), again: true},
-		"not while one more crashed pod is Ready than not":   {in: crashed(5, time.Minute, 4), again: true},
+		"when a few of many crashed pods are Ready, and others never crashed": {
+			in: but(crashed(3, time.Minute, 17), func(s *Situation) {
+				s.Pods = append(s.Pods, slices.Repeat([]Pod{{Name: "web-3", Ready: true, Created: ago(time.Hour), Changed: ago(time.Hour)}}, 30)...)
+			}), want: heals},
+		"when crashed pods became Ready long ago":          {in: crashed(9, 3*time.Minute, 1), want: heals},
+		"not while most crashed pods are Ready again":      {in: crashed(9, time.Minute, 1), again: true},
+		"not while one more crashed pod is Ready than not": {in: crashed(5, time.Minute, 4), again: true},
 
 		"when each of its pods was rejected by its node": {
 			in: but(underWay(), func(s *Situation) {
