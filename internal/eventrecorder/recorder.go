@@ -1,5 +1,4 @@
-// Package eventrecorder creates recorders of Kubernetes Events for code without
-// a generated reconciler.
+// Package eventrecorder creates recorders of Kubernetes Events.
 package eventrecorder
 
 import (

@@ -17,9 +17,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// agentName is the source of our Kubernetes Events.
-const agentName = "breakwater"
-
 // NewController returns the controller of OpsConfigInfo.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger := logging.FromContext(ctx)
@@ -32,7 +29,6 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	}
 	impl := reconcileropsconfiginfo.NewImpl(ctx, r, func(impl *controller.Impl) controller.Options {
 		return controller.Options{
-			AgentName:         agentName,
 			SkipStatusUpdates: true, // statuspatch writes the condition
 			PromoteFunc:       func(reconciler.Bucket) { queueDefaults(impl) },
 		}

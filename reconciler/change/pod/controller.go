@@ -28,12 +28,8 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-const (
-	// agentName is the source of the Kubernetes Events.
-	agentName = "breakwater"
-	// workers is how many pods are labeled concurrently.
-	workers = 8
-)
+// workers is how many pods are labeled concurrently.
+const workers = 8
 
 // NewController returns the controller of pods. It sets the transforms of the
 // informers of pods and ReplicaSets, which must not have been started.
@@ -48,7 +44,6 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 		finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
-			AgentName:         agentName,
 			SkipStatusUpdates: true, // the kubelet owns a pod's status
 			PromoteFilterFunc: known.due,
 		}

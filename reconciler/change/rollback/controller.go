@@ -30,13 +30,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-const (
-	// agentName is the source of our Kubernetes Events.
-	agentName = "breakwater"
-	// maxReported is the size of the LRU cache of impossible rollbacks that were
-	// already reported.
-	maxReported = 4096
-)
+// maxReported is the size of the LRU cache of impossible rollbacks that were
+// already reported.
+const maxReported = 4096
 
 // NewController returns the controller of rollbacks. It adds an index to
 // informers, which must not have been started.
@@ -46,7 +42,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	must(err)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
-		return controller.Options{AgentName: agentName, SkipStatusUpdates: true}
+		return controller.Options{SkipStatusUpdates: true}
 	})
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), func() {
 		impl.GlobalResync(changeworkloadinformer.Get(ctx).Informer())

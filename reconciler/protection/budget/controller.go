@@ -33,12 +33,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-const (
-	// agentName is the source of Kubernetes Events.
-	agentName = "breakwater"
-	// workers is how many budgets are reconciled concurrently.
-	workers = 8
-)
+// workers is how many budgets are reconciled concurrently.
+const workers = 8
 
 // NewController returns the constructor of the controller of budgets;
 // chargeTimeout is how long a charge without an effect is kept. It is read after
@@ -53,7 +49,7 @@ func NewController(chargeTimeout *time.Duration) injection.ControllerConstructor
 		must(err)
 		must(podinformer.Get(ctx).Informer().SetTransform(r.podWatch.before(trimPod)))
 		impl := reconcilerbudget.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
-			return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap: see write
+			return controller.Options{SkipStatusUpdates: true} // written with compare-and-swap: see write
 		})
 		impl.Concurrency = workers
 		r.guarding.run(ctx, impl.EnqueueKey)

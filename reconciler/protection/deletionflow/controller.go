@@ -22,11 +22,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-const (
-	// agentName is the source of Kubernetes Events.
-	agentName = "breakwater"
-)
-
 // NewController returns the controller of PodDeletionFlowControls.
 func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
 	must := wiring.NewMust(ctx, "set up the controller of deletion flow control")
@@ -36,7 +31,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	must(err)
 	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: now, skew: deletionwindow.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
-		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
+		return controller.Options{SkipStatusUpdates: true} // written with compare-and-swap
 	})
 	must.Watch(flows.Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc: impl.Enqueue,

@@ -15,9 +15,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// agentName is the source of our Kubernetes Events.
-const agentName = "breakwater"
-
 // NewController returns the controller of the namespace label.
 func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	budgets := budgetinformer.Get(ctx)
@@ -27,7 +24,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		Client:     policyclient.Get(ctx).PolicyV1alpha1(),
 		Clock:      contextclock.Get(ctx),
 	}, func(*controller.Impl) controller.Options {
-		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // never write the status of a namespace
+		return controller.Options{SkipStatusUpdates: true} // never write the status of a namespace
 	})
 	must := wiring.NewMust(ctx, "set up the controller of the namespace label")
 	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))
