@@ -57,7 +57,7 @@ func permission() []Group {
 			{Name: "breakwater_permission_centre_last_pod_report_timestamp_seconds", Unit: "seconds", Labels: words("cluster"), LeastIsWorst: true,
 				Help: "Time of the last complete report of existing pods of a cluster with unrevoked applications, as a Unix time; 0 if it never reported."},
 			{Name: "breakwater_permission_centre_store_free_bytes", Unit: "bytes", LeastIsWorst: true,
-				Help: "Bytes that the SQLite database of the permission centre can still write: free on its volume, and in its file if the volume has at least 64 MiB. Not with PostgreSQL."},
+				Help: "Bytes that the SQLite database of the permission centre can still write: free on its volume, and in its file if at least 16 MiB of the volume are free. Not with PostgreSQL."},
 			{Name: "breakwater_permission_centre_oidc_issuer_unreachable", Labels: words("issuer"),
 				Help: "1 while an OIDC issuer is unreachable and its tokens are rejected unless their key is known, 0 otherwise."},
 			{Name: "breakwater_permission_centre_request_duration_seconds", Unit: "seconds", Labels: words("method route status"),

@@ -2,9 +2,9 @@ package store
 
 import "context"
 
-// walReserve is how many bytes of the volume SQLite needs to write at all, for its write-ahead log: 4 MiB, and more
+// walReserve is how many free bytes of the volume SQLite needs to write at all, for its write-ahead log: 4 MiB, and more
 // during an export.
-const walReserve = 64 << 20
+const walReserve = 16 << 20
 
 // FreeBytes returns how many bytes SQLite can still write.
 func (s *Store) FreeBytes(ctx context.Context) (uint64, error) {
