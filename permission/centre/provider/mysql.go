@@ -41,6 +41,9 @@ const (
 // privilege matches the name of a privilege: one or more words in capitals.
 var privilege = regexp.MustCompile(`^[A-Z]+( [A-Z]+)*$`)
 
+// maxIdle is how many connections are kept.
+const maxIdle = 8
+
 // mysqlClient calls a provider of type mysql.
 type mysqlClient struct {
 	provider api.Provider
@@ -102,7 +105,7 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 	}
 	db := sql.OpenDB(connector)
 	// There is no SetMaxOpenConns: the caller bounds the calls in progress.
-	db.SetMaxIdleConns(8)
+	db.SetMaxIdleConns(maxIdle)
 	db.SetConnMaxIdleTime(time.Minute)
 	return &mysqlClient{provider: p, db: db}, nil
 }
@@ -136,6 +139,12 @@ func (m configurationError) Error() string { return m.message }
 // Close closes the connections.
 func (c *mysqlClient) Close() { _ = c.db.Close() }
 
+// closeIdle closes the idle connections.
+func (c *mysqlClient) closeIdle() {
+	c.db.SetMaxIdleConns(0)
+	c.db.SetMaxIdleConns(maxIdle)
+}
+
 // Call implements Client. Grants and revocations are idempotent.
 func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout(c.provider))
@@ -157,6 +166,9 @@ func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 	}
 	defer func() { _ = conn.Close() }()
 	if err := requireWritable(ctx, conn); err != nil {
+		if errors.Is(err, errReadOnly) {
+			c.closeIdle()
+		}
 		return failedStatement(err, false)
 	}
 	for _, ip := range call.IPs {

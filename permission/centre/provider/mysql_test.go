@@ -340,7 +340,7 @@ func limited(t *testing.T, p api.Provider) Client {
 func TestAUserWhoseSessionsCannotBeEndedIsDropped(t *testing.T) {
 	_, address, p := mariaDB(t)
 	db := admin(t, address)
-	for privileges, want := range map[string]string{"CREATE USER, PROCESS": ReasonProviderError, "CREATE USER": ReasonCredentialsRejected} {
+	for privileges, want := range map[string]string{"CREATE USER, PROCESS": ReasonProviderError, "CREATE USER": ReasonProviderMisconfigured} {
 		t.Run(privileges, func(t *testing.T) {
 			for _, s := range []string{"CREATE USER 'app'@'127.0.0.10' IDENTIFIED BY 'app-password'", "GRANT SELECT ON shop_orders.* TO 'app'@'127.0.0.10'",
 				"CREATE OR REPLACE USER 'limited'@'127.0.0.1' IDENTIFIED BY 'limited-password'", "GRANT " + privileges + " ON *.* TO 'limited'@'127.0.0.1'"} {

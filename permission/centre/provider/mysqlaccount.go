@@ -140,10 +140,13 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 }
 
 // sessions lists the ids of the user's sessions from an address. Without privilege PROCESS, PROCESSLIST has no
-// sessions of other users, but reading INNODB_TRX is an error.
+// sessions of other users, but reading INNODB_CMP is an error.
 func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int64, error) {
-	var transactions int
-	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.INNODB_TRX").Scan(&transactions); err != nil {
+	var mysqlErr *mysql.MySQLError
+	_, err := conn.ExecContext(ctx, "SELECT COUNT(*) FROM information_schema.INNODB_CMP")
+	if errors.As(err, &mysqlErr) && mysqlErr.Number == errSpecificDenied {
+		return nil, configurationError{"the centre's account needs privilege PROCESS to find the open sessions of a revoked user"}
+	} else if err != nil {
 		return nil, err
 	}
 	rows, err := conn.QueryContext(ctx, "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE USER = ?", a.user)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"testing"
@@ -28,12 +29,24 @@ func TestAReadOnlyDatabaseIsNotUsed(t *testing.T) {
 	if r := client.Call(t.Context(), call); r.Outcome != Done {
 		t.Fatalf("revoke: %+v", r)
 	}
+	db := client.(*mysqlClient).db
+	var idle []*sql.Conn
+	for range 3 {
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, c)
+	}
+	for _, c := range idle {
+		_ = c.Close()
+	}
 	setReadOnly(t, address)
 	r := client.Call(t.Context(), call)
 	if r.Outcome != Failed || r.Reason != ReasonProviderUnreachable || r.Sent || r.Message != "the database is read-only" {
 		t.Errorf("revoke in a read-only database: %+v, want Failed", r)
 	}
-	if open := client.(*mysqlClient).db.Stats().OpenConnections; open != 0 {
+	if open := db.Stats().OpenConnections; open != 0 {
 		t.Errorf("%d connections to a read-only database stay open", open)
 	}
 }
