@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -72,7 +71,7 @@ func newWebhookConfigReconciler(ctx context.Context) *webhookConfigs {
 	configs.RecordInstallation = true
 	configs.Mutating = mutatinginformer.Get(ctx).Lister()
 	configs.Namespaces = kube.CoreV1().Namespaces()
-	configs.Recorder = eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
+	configs.Recorder = eventrecorder.New(ctx, kube, eventrecorder.Breakwater)
 	return &webhookConfigs{Reconciler: configs}
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -22,7 +20,6 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
@@ -65,7 +62,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 }
 
 func newMux(ctx context.Context, sender events.Sender, w watches) (*admission.Mux, error) {
-	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}), w)
+	all, err := newHandlers(ctx, eventrecorder.New(ctx, kubeclient.Get(ctx), eventrecorder.Breakwater), denialevents.New(sender, clock.RealClock{}), w)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +80,4 @@ func follow(ctx context.Context, impl *controller.Impl) error {
 		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
 		webhookconfig.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
 	)
-}
-
-// newRecorder returns a recorder for Events on Breakwater's own kinds.
-func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
-	return eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 }

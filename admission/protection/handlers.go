@@ -58,9 +58,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 
 		deletionflow.Webhook:          flows,
 		deletionflow.NamespaceWebhook: deletion.NamespaceHandler{FlowControl: flows, CascadingDenies: cascadingDenies(validatinginformer.Get(ctx).Lister())},
-		// A separate recorder, so that the rate limit of denials does not drop the
-		// Event that names who closed a breaker.
-		deletionflow.ObjectWebhook: deletionflow.ObjectHandler{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
+		deletionflow.ObjectWebhook:    deletionflow.ObjectHandler{Clock: clock.RealClock{}, Recorder: recorder},
 
 		budget.PodWebhook:     budgets,
 		budget.OwnerWebhook:   budgets,

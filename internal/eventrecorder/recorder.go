@@ -7,10 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/controller"
+
+	versionedscheme "github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 )
 
 const (
@@ -27,26 +31,32 @@ const (
 	unmerged = 1000
 )
 
+// kinds has the kinds of objects that have Events.
+var kinds = runtime.NewScheme()
+
+func init() {
+	utilruntime.Must(scheme.AddToScheme(kinds))
+	utilruntime.Must(versionedscheme.AddToScheme(kinds))
+}
+
 // New returns the recorder of the context, or a new one that works until the
 // context ends. A recorder does not block: Events are written in the
-// background, and repeated Events are merged or dropped. The scheme must
-// contain the kinds of the objects that Events are recorded on, except for
-// object references.
-func New(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
+// background, and repeated Events are merged or dropped.
+func New(ctx context.Context, kube kubernetes.Interface, source string) record.EventRecorder {
 	if r := controller.GetEventRecorder(ctx); r != nil {
 		return r
 	}
-	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: qps})
+	return newRecorder(ctx, kube, source, record.CorrelatorOptions{QPS: qps})
 }
 
 // NewUnmerged returns a new recorder that does not merge or drop Events whose messages differ. It is
 // for code that limits its Events: an object may get one per second after a burst of 1000.
-func NewUnmerged(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
-	return newRecorder(ctx, kube, scheme, source, record.CorrelatorOptions{QPS: 1, BurstSize: unmerged, MaxEvents: unmerged})
+func NewUnmerged(ctx context.Context, kube kubernetes.Interface, source string) record.EventRecorder {
+	return newRecorder(ctx, kube, source, record.CorrelatorOptions{QPS: 1, BurstSize: unmerged, MaxEvents: unmerged})
 }
 
-func newRecorder(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string, limits record.CorrelatorOptions) record.EventRecorder {
+func newRecorder(ctx context.Context, kube kubernetes.Interface, source string, limits record.CorrelatorOptions) record.EventRecorder {
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(limits))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return b.NewRecorder(scheme, corev1.EventSource{Component: source})
+	return b.NewRecorder(kinds, corev1.EventSource{Component: source})
 }

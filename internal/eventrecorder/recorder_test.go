@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/test/poll"
@@ -20,7 +19,7 @@ import (
 func TestEachGuardHasEventsOfItsOwn(t *testing.T) {
 	const guards = 200
 	kube := kubefake.NewClientset()
-	recorder := eventrecorder.NewUnmerged(t.Context(), kube, scheme.Scheme, eventrecorder.Breakwater)
+	recorder := eventrecorder.NewUnmerged(t.Context(), kube, eventrecorder.Breakwater)
 	deployment := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "webhook"}
 	var want []string
 	for i := range guards {

@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -88,7 +87,7 @@ type member struct {
 // replaces that of generated reconcilers, which drops Events of an object after the first 25.
 func (e *election) join(construct injection.ControllerConstructor) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		ctx = controller.WithEventRecorder(ctx, eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater))
+		ctx = controller.WithEventRecorder(ctx, eventrecorder.New(ctx, kubeclient.Get(ctx), eventrecorder.Breakwater))
 		impl := construct(ctx, cmw)
 		aware, ok := impl.Reconciler.(reconciler.LeaderAware)
 		if !ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,8 @@ import (
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 	"knative.dev/pkg/system"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
 // soon is how long an election may take; it takes milliseconds.
@@ -250,7 +253,7 @@ func TestKnativeSeesNoLeaderAwareReconcilers(t *testing.T) {
 }
 
 func TestGeneratedReconcilersHaveTheRecorderOfBreakwater(t *testing.T) {
-	ctx, _ := cluster(t)
+	ctx, kube := cluster(t)
 	ctx = controller.WithEventRecorder(ctx, nil)
 	var recorder record.EventRecorder
 	(&election{}).join(func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
@@ -258,8 +261,14 @@ func TestGeneratedReconcilersHaveTheRecorderOfBreakwater(t *testing.T) {
 		return constructor("follower", newFollower())(ctx, cmw)
 	})(ctx, nil)
 	if recorder == nil {
-		t.Error("the generated code creates another recorder")
+		t.Fatal("the generated code creates another recorder")
 	}
+	budget := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}} // no kind, as from a watch
+	recorder.Event(budget, corev1.EventTypeWarning, "DisruptionDenied", "denied")
+	await(t, "the Event of a budget", func() bool {
+		list, err := kube.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1
+	})
 }
 
 // failing is a reconciler that returns err.

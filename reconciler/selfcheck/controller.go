@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/metric"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	crdclient "knative.dev/pkg/client/injection/apiextensions/client"
@@ -37,7 +36,7 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
 			unchanged: newUnchanged(objects, clock.RealClock{}),
 			crds:      crdclient.Get(ctx).ApiextensionsV1().CustomResourceDefinitions(),
-			presented: presented, recorder: eventrecorder.NewUnmerged(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
+			presented: presented, recorder: eventrecorder.NewUnmerged(ctx, kube, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
 		measure(metrics.Meter(), r.metricValues)
 		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
@@ -83,7 +82,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 			func() podbreaker.Policy { return watch.Settings.Get().Breaker }),
 		Preparations: []server.Preparation{server.NewCMDB(watch.Settings.Get)},
 		Clock:        clock.RealClock{},
-		Random:       rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
+		Random:       rand.Float64, Recorder: eventrecorder.New(ctx, kube, name), Events: sender,
 		Meter: metrics.Meter(), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {

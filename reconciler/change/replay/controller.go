@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -45,7 +44,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	r := &Reconciler{
 		kube: kube, dynamic: dynamicclient.Get(ctx), workloads: workloads, requested: requested, sender: sender,
 		verifier: eventsigning.NewEventStore(kube.CoreV1(), clock.RealClock{}),
-		recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
+		recorder: eventrecorder.New(ctx, kube, eventrecorder.Breakwater), clock: clock.RealClock{},
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		for _, w := range workloads.All() {

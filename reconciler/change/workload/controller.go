@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
@@ -73,7 +72,7 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces),
-		recorder:        eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater),
+		recorder:        eventrecorder.New(ctx, kubeclient.Get(ctx), eventrecorder.Breakwater),
 		readmissions:    resend.New(contextclock.Get(ctx)),
 		readmitted:      metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
 		clock:           contextclock.Get(ctx),

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/controller"
@@ -69,7 +68,7 @@ func newWatch(ctx context.Context) *Watch {
 
 // eventWriter returns a function that records Events on config-workloads.
 func eventWriter(ctx context.Context) func(reason, message string) {
-	recorder := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
+	recorder := eventrecorder.New(ctx, kubeclient.Get(ctx), eventrecorder.Breakwater)
 	return func(reason, message string) {
 		recorder.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName,

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
@@ -76,7 +75,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 
 func newReconciler(ctx context.Context, sender events.Sender, owners requiredsets.Owners, centre *centreclient.Client, store *settings.Store) *Reconciler {
 	kube, namespaces, clock := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister(), contextclock.Get(ctx)
-	recorder := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
+	recorder := eventrecorder.New(ctx, kube, eventrecorder.Breakwater)
 	r := &Reconciler{
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},

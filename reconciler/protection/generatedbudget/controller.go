@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
@@ -36,7 +35,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		kind, err := apidiscovery.KindOf(kube.Discovery(), resource)
 		return kind != "", err
 	})
-	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), logger: logger}
+	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, eventrecorder.Breakwater), logger: logger}
 	r := &Reconciler{
 		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
 		namespaces: namespaceinformer.Get(ctx).Lister(),
