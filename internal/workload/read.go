@@ -238,14 +238,14 @@ type ExcludedNodes struct {
 	Nodes, Updated int32
 }
 
-// Without returns the desired number of pods without those on nodes that are not Ready, and whether
-// the rollout on the others is complete.
-func (w *Workload) Without(n ExcludedNodes) (replicas int32, complete bool) {
+// Without returns the desired number of pods without those on nodes that are not Ready, how many of them are not
+// available, and whether they all exist and no other node has a pod of an earlier version.
+func (w *Workload) Without(n ExcludedNodes) (replicas, unavailable int32, updated bool) {
 	c := w.counts
 	c.wanted -= n.Nodes
 	c.all -= n.Nodes
 	c.updated -= n.Updated
-	return c.wanted, c.complete()
+	return c.wanted, c.wanted - c.available, !c.inProgress()
 }
 
 func countsOf(kind Kind, s object) counts {

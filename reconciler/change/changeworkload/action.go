@@ -43,7 +43,7 @@ func runningAction(in Input, d Decision) Action {
 		return untilJudgedAction(in)
 	case unjudged && in.Settings.Blocking && hasUnjudgedHold(in) && in.Workload.HoldState != HoldPauseEnded:
 		return ActionNone
-	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
+	case unjudged && in.Settings.Blocking && !in.Workload.complete():
 		return ActionHold
 	case in.Workload.Hold.IsWithoutSuspension(), suspendedByRelease(in):
 		return ActionResume

@@ -44,7 +44,7 @@ func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 		since = earliest(p.waitingSince(), since)
 	}
 	due := since.Add(in.Settings.WaitThreshold)
-	if in.Workload.Complete || !in.Now.Before(due) {
+	if in.Workload.complete() || !in.Now.Before(due) {
 		return append(out, summaries(waiting)), time.Time{}
 	}
 	return out, due
@@ -151,7 +151,7 @@ func lastProgressTime(in Input) time.Time {
 	}
 	byCreation := func(a, b Pod) int { return a.Created.Compare(b.Created) }
 	started := slices.MinFunc(in.Pods, byCreation)
-	if in.Workload.Complete {
+	if in.Workload.complete() {
 		started = slices.MaxFunc(in.Pods, byCreation)
 	}
 	return deadline.Latest(since, started.Created)

@@ -55,8 +55,10 @@ type Workload struct {
 	Attempt int64
 	// Replicas is the desired number of pods, without those that are not judged.
 	Replicas int32
-	// Complete: the rollout of the current version is complete and every desired pod is available.
-	Complete bool
+	// Updated: the desired pods exist, and no pod of an earlier version does.
+	Updated bool
+	// Unavailable is how many of Replicas are not available.
+	Unavailable int32
 	// Stuck is why its controller reports that the rollout makes no progress, or empty.
 	Stuck string
 	// Suspend is SuspensionOf the labels; empty when not suspended.
@@ -213,7 +215,7 @@ func decideRelease(in Input) Decision {
 	case c.Status.Phase == v1alpha1.ReleaseFailed && ended(c):
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Order = decideClose(in, v1alpha1.OrderCancel)
-		if in.Workload.Complete {
+		if in.Workload.complete() {
 			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
@@ -262,7 +264,7 @@ func isCurrent(in Input) bool {
 
 // rolloutPassed reports whether the rollout is complete and all its pods passed.
 func rolloutPassed(in Input, pods PodOutcomes) bool {
-	return in.Workload.Complete && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
+	return in.Workload.complete() && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
 }
 
 // noPodDetail is the message of a release that succeeds without pods.
@@ -324,7 +326,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
 	}
-	if in.Workload.KnativeService && in.Workload.Complete && len(d.Pods.Preparing) == 0 {
+	if in.Workload.KnativeService && in.Workload.complete() && len(d.Pods.Preparing) == 0 {
 		request := "a request"
 		if in.Workload.Hold.IsUntilJudged() {
 			request = "a request to the address of its tag"

@@ -129,7 +129,7 @@ func behind(in *Input)    { in.Workload.Version, in.Workload.Attempt = "u", 1 }
 func current(in *Input)   { in.Workload.Version, in.Workload.Attempt = "v", 2 }
 func unstamped(in *Input) { in.Workload.Version, in.Workload.Attempt = "", -1 }
 
-func complete1(in *Input)   { in.Workload.Complete = true }
+func complete1(in *Input)   { in.Workload.Updated = true }
 func withServer(in *Input)  { in.ServerConfigured = true }
 func notBlocking(in *Input) { in.Settings.Blocking = false }
 func noVerdict(p v1alpha1.NoVerdictPolicy) func(*Input) {
@@ -567,9 +567,9 @@ func TestABatchHasTheTotalAndIsTheLastOrNot(t *testing.T) {
 
 // The autoscaler of a Knative Service deletes pods that nothing calls.
 func TestAReleaseThatScalesToZero(t *testing.T) {
-	scales := func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }
+	scales := func(in *Input) { in.Workload.KnativeService, in.Workload.Updated = true, true }
 	later := func(in *Input) { in.Now = t0.Add(48 * time.Hour) }
-	rollingOut := func(in *Input) { in.Workload.Complete = false }
+	rollingOut := func(in *Input) { in.Workload.Unavailable = 1 }
 	startsAfter := func(d time.Duration) func(*Input) {
 		return func(in *Input) { in.Pods = append(in.Pods, Pod{PodSummary: summary(1), Created: t0.Add(d)}) }
 	}

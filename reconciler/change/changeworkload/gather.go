@@ -52,7 +52,7 @@ func hasFinishedLabel(labels map[string]string) bool {
 // workloadOf returns the part of a workload that a decision depends on. Its replicas do not
 // include pods on nodes that are not Ready.
 func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload {
-	replicas, complete := w.Without(notReady)
+	replicas, unavailable, updated := w.Without(notReady)
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)
 	if err != nil {
 		attempt = -1 // no annotation: no ChangeWorkload is current
@@ -62,15 +62,15 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 	if w.Stuck != "" {
 		stuck = text.Truncate(w.Kind.Kind+" reports "+w.Stuck, maxStuckText)
 	}
-	return Workload{
+	out := Workload{
 		Version:          w.Labels[v1alpha1.VersionKey],
 		Attempt:          attempt,
 		Replicas:         replicas,
-		Complete:         complete,
+		Updated:          updated,
+		Unavailable:      unavailable,
 		Stuck:            stuck,
 		Suspend:          v1alpha1.SuspensionOf(w.Labels),
 		Hold:             hold,
-		HoldState:        holdStateOf(w, hold, complete),
 		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
@@ -78,7 +78,12 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		KnativeService: w.Kind.Counts == workload.CountRevision,
 		Traffic:        w.Traffic,
 	}
+	out.HoldState = holdStateOf(w, hold, out.complete())
+	return out
 }
+
+// complete reports whether the rollout of the current version is complete and every desired pod is available.
+func (w Workload) complete() bool { return w.Updated && w.Unavailable <= 0 }
 
 // holdStateOf returns the state of a hold, which may be nil. complete is without the pods on nodes that are not Ready.
 func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldState {
@@ -95,12 +100,14 @@ func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldS
 }
 
 // judging returns the workload of a release of which n pods are judged and later ones are not. Its replicas are those that
-// are judged. Of a Knative Service these are n, because its autoscaler decides the number.
+// are judged. Of a Knative Service these are n, because its autoscaler decides the number. The release does not wait for
+// later pods to be available.
 func (w Workload) judging(n, later int) Workload {
 	if w.KnativeService {
 		w.Replicas = max(w.Replicas, int32(n))
 	} else {
 		w.Replicas -= int32(later)
+		w.Unavailable -= int32(later)
 	}
 	return w
 }

@@ -151,7 +151,7 @@ func holdsPartition(in Input) bool {
 	if heldByRelease(in) {
 		return !workload.StatefulSet.HoldChangedNothing(in.Workload.Hold.Former)
 	}
-	return !in.Workload.Complete
+	return !in.Workload.complete()
 }
 
 // sameReleaseTests test that the workload is still at this release. Then it also has labels and

@@ -120,7 +120,7 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 // without a pod that was judged.
 func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
 	rolledOut := func(in *Input) {
-		in.Workload.KnativeService, in.Workload.Complete = true, true
+		in.Workload.KnativeService, in.Workload.Updated = true, true
 		latest("web-00001")(in)
 	}
 	late := scaledUp("web-00001", 2, time.Hour, true)
@@ -182,7 +182,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, v1alpha1.ReasonNoVerdict, v1alpha1.ReasonNoVerdict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := withoutLater(release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }}, tc.options...)...))
+			in := withoutLater(release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Updated = true, true }}, tc.options...)...))
 			d := Decide(in)
 			if d.Phase != tc.phase || d.Reason != tc.reason {
 				t.Errorf("%s %s (%s), want %s %s", d.Phase, d.Reason, d.Detail, tc.phase, tc.reason)

@@ -24,7 +24,7 @@ func rolledOutPods(in Input, d Decision) int32 {
 
 // rolledOut reports whether the rollout is complete, and each pod is in a batch.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	return in.Workload.Complete && in.Workload.Replicas > 0 && len(pods.Preparing) == 0 &&
+	return in.Workload.complete() && in.Workload.Replicas > 0 && len(pods.Preparing) == 0 &&
 		len(pods.Checking)+len(pods.Passed) >= int(in.Workload.Replicas)
 }
 
