@@ -236,7 +236,7 @@ func autoscaledRelease(t *testing.T, e *environment) {
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
 	waiting := n.awaitBatch(t, rolloutTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
-	await(t, rolloutTimeout, "the pods of the rollout are in batches", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the pods of the rollout are in batches, and that of batch 2 has passed", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err

@@ -180,9 +180,9 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	Probation *Probation `json:"probation,omitempty"`
 
-	// RolledOutPods is how many pods decide the release: those in batches when its rollout was complete for the first
-	// time and each pod was in a batch. Pods that start later are not judged, except in place of one that was deleted
-	// without a verdict. Absent until then, and for a Knative Service.
+	// RolledOutPods is how many pods decide the release: those in batches when for the first time one had passed, all pods
+	// had the version, and as many as desired were in batches. Pods that start later are not judged, except in place of one
+	// that was deleted without a verdict. Absent until then, and for a Knative Service.
 	// +optional
 	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
 

@@ -6,8 +6,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// rolledOutPods derives status.rolledOutPods. Without it, pods that start after the rollout was complete would extend the
-// release for as long as pods are added or replaced. A Knative Service has no such number: see afterFirstPods.
+// rolledOutPods derives status.rolledOutPods. Without it, pods that start after the rollout would extend the release for
+// as long as pods are added or replaced. A Knative Service has no such number: see afterFirstPods.
 func rolledOutPods(in Input, d Decision) int32 {
 	st := &in.ChangeWorkload.Status
 	switch {
@@ -22,10 +22,10 @@ func rolledOutPods(in Input, d Decision) int32 {
 	}
 }
 
-// rolledOut reports whether the rollout is complete, and each pod is in a batch.
+// rolledOut reports whether all pods have the version, as many as desired are in batches, and one has passed. So pods that
+// an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	return in.Workload.complete() && in.Workload.Replicas > 0 && len(pods.Preparing) == 0 &&
-		len(pods.Checking)+len(pods.Passed) >= int(in.Workload.Replicas)
+	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(in.Workload.Replicas)
 }
 
 // decidingPods returns how many pods in batches exist, or were deleted and have passed by a verdict. The others were

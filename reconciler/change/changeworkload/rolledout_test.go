@@ -13,23 +13,36 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// churning is a release whose pods come and go. Each batch has a verdict after 10 minutes.
+// churning is a release whose pods come and go. Its first batch has a verdict after 5 minutes, and each other one after 10.
 type churning struct {
 	in   Input
 	pods int
 }
 
-// start starts a pod, which is Ready.
-func (c *churning) start() {
+// never is how long a pod takes that does not become Ready.
+const never = 1000 * time.Hour
+
+// start starts a pod, which becomes Ready in a time.
+func (c *churning) start(readyIn time.Duration) {
 	c.pods++
 	name := fmt.Sprintf("web-%d", c.pods)
-	c.in.Pods = append(c.in.Pods, Pod{PodSummary: v1alpha1.PodSummary{Pod: name, UID: types.UID(name)}, Finished: true, ReadySince: c.in.Now, Created: c.in.Now})
+	c.in.Pods = append(c.in.Pods, Pod{PodSummary: v1alpha1.PodSummary{Pod: name, UID: types.UID(name)}, ReadySince: c.in.Now.Add(readyIn), Created: c.in.Now})
 }
+
+// remove removes a pod.
+func (c *churning) remove(i int) { c.in.Pods = slices.Delete(slices.Clone(c.in.Pods), i, i+1) }
 
 // reconcile decides, writes the status, and creates the batches.
 func (c *churning) reconcile() Decision {
-	for _, b := range c.in.ChangePods {
-		if c.in.Now.Sub(b.CreationTimestamp.Time) >= 10*time.Minute {
+	c.in.Workload.Unavailable = c.in.Workload.Replicas
+	for i := range c.in.Pods {
+		p := &c.in.Pods[i]
+		if p.Finished = !c.in.Now.Before(p.ReadySince); p.Finished {
+			c.in.Workload.Unavailable--
+		}
+	}
+	for i, b := range c.in.ChangePods {
+		if age := c.in.Now.Sub(b.CreationTimestamp.Time); age >= 10*time.Minute || i == 0 && age >= 5*time.Minute {
 			b.Status.Phase = v1alpha1.BatchExecuteDone
 			b.Status.Verdicts = []v1alpha1.StageVerdict{{Stage: v1alpha1.StagePost, Verdict: "pass"}}
 		}
@@ -48,38 +61,72 @@ func (c *churning) reconcile() Decision {
 // Pods are replaced, added or removed each minute, sooner than a verdict arrives.
 func TestAReleaseEndsAlthoughPodsComeAndGo(t *testing.T) {
 	const replicas = 50
-	remove := func(c *churning, i int) { c.in.Pods = append(c.in.Pods[:i:i], c.in.Pods[i+1:]...) }
-	for name, each := range map[string]func(c *churning, minute int){
-		"the oldest pod is replaced": func(c *churning, _ int) { remove(c, 0); c.start() },
-		"another pod is replaced":    func(c *churning, minute int) { remove(c, 7*minute%replicas); c.start() },
-		"a pod is added":             func(c *churning, _ int) { c.in.Workload.Replicas++; c.start() },
-		"the newest pod is removed and added again": func(c *churning, minute int) {
+	add := func(c *churning, readyIn time.Duration) { c.in.Workload.Replicas++; c.start(readyIn) }
+	for name, each := range map[string]func(c *churning, minute int, readyIn time.Duration){
+		"the oldest pod is replaced": func(c *churning, _ int, readyIn time.Duration) { c.remove(0); c.start(readyIn) },
+		"another pod is replaced": func(c *churning, minute int, readyIn time.Duration) {
+			c.remove(7 * minute % replicas)
+			c.start(readyIn)
+		},
+		"a pod is added every other minute": func(c *churning, minute int, readyIn time.Duration) {
+			if minute%2 == 0 {
+				add(c, readyIn)
+			}
+		},
+		"the newest pod is removed and added again": func(c *churning, minute int, readyIn time.Duration) {
 			if minute%2 == 0 {
 				c.in.Workload.Replicas--
-				remove(c, replicas-1)
+				c.remove(replicas - 1)
 			} else if minute > 1 {
-				c.in.Workload.Replicas++
-				c.start()
+				add(c, readyIn)
+			}
+		},
+		"one pod is added after a pass, and does not become Ready": func(c *churning, minute int, _ time.Duration) {
+			if minute == 7 {
+				add(c, never)
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := churning{in: release(replicas, complete1)}
-			for range replicas {
-				c.start()
-			}
-			for minute := 1; c.reconcile().Phase != v1alpha1.ReleaseSuccess; minute++ {
-				c.reconcile() // the events of the batches
-				if minute > 60 {
-					t.Fatalf("not a Success after an hour, with %d batches: %+v", len(c.in.ChangePods), c.in.ChangeWorkload.Status.Counts)
+		for _, readyIn := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprintf("%s, Ready after %s", name, readyIn), func(t *testing.T) {
+				c := churning{in: release(replicas, complete1)}
+				for range replicas - 1 {
+					c.start(0)
 				}
-				c.in.Now = c.in.Now.Add(time.Minute)
-				each(&c, minute)
-			}
-			if n := len(c.in.ChangePods); n > 2*replicas {
-				t.Errorf("%d batches", n)
-			}
-		})
+				c.start(readyIn)
+				for minute := 1; c.reconcile().Phase != v1alpha1.ReleaseSuccess; minute++ {
+					c.reconcile() // the events of the batches
+					if minute > 60 {
+						t.Fatalf("not a Success after an hour, with %d batches: %+v", len(c.in.ChangePods), c.in.ChangeWorkload.Status.Counts)
+					}
+					c.in.Now = c.in.Now.Add(time.Minute)
+					each(&c, minute, readyIn)
+				}
+				if n := len(c.in.ChangePods); n > 2*replicas {
+					t.Errorf("%d batches", n)
+				}
+			})
+		}
+	}
+}
+
+// An autoscaler scales a workload of 2 pods to 20 while the first ones are judged.
+func TestPodsThatAnAutoscalerAddsBeforeTheFirstPassAreJudged(t *testing.T) {
+	c := churning{in: release(2, complete1)}
+	c.start(0)
+	c.start(0)
+	c.reconcile()
+	c.reconcile()
+	c.in.Now, c.in.Workload.Replicas = c.in.Now.Add(time.Minute), 20
+	for range 18 {
+		c.start(time.Minute)
+	}
+	for range 10 {
+		c.reconcile()
+		c.in.Now = c.in.Now.Add(time.Minute)
+	}
+	if got := c.in.ChangeWorkload.Status; got.RolledOutPods != 20 || got.Counts.Pods != 20 {
+		t.Errorf("%d pods decide the release, counts are %+v", got.RolledOutPods, got.Counts)
 	}
 }
 
@@ -92,6 +139,7 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		starting(3)(in)
 		in.Pods[len(in.Pods)-1].OnNotReadyNode = true
 	}
+	notAvailable := func(in *Input) { in.Workload.Unavailable = 1 }
 	oneOf := options{finished(1, 1), judged(1, "")}
 	two := options{finished(1, 2), judged(1, "pass"), judged(2, ""), complete1}
 	for name, tc := range map[string]struct {
@@ -103,7 +151,12 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"a partition, a canary or OnDelete leaves old pods":   {2, []options{oneOf}, 0},
 		"each pod is in a batch":                              {2, []options{two}, 2},
 		"a pod is in no batch":                                {2, []options{oneOf, {finished(2, 2), complete1}}, 0},
-		"a surplus pod is in no batch":                        {2, []options{two, {starting(3)}}, 0},
+		"a newer pod is in no batch":                          {2, []options{two, {starting(3)}}, 2},
+		"a newer pod is not available":                        {2, []options{two, {judged(3, "pass"), notAvailable}}, 3},
+		"no pod has passed":                                   {2, []options{{finished(1, 2), judged(1, ""), judged(2, ""), complete1}}, 0},
+		"a pod has passed unjudged":                           {2, []options{{finished(1, 2), judged(1, "done"), judged(2, ""), complete1}}, 2},
+		"the only pod that passed was deleted":                {2, []options{{judged(1, "pass"), finished(2, 3), judged(2, ""), judged(3, ""), complete1}}, 3},
+		"a pod that passed was replaced, and that starts":     {2, []options{{judged(1, "pass"), finished(2, 2), judged(2, ""), starting(3), complete1}}, 2},
 		"a pod is not in the cache yet":                       {2, []options{oneOf, {complete1}}, 0},
 		"a pod was deleted after it passed":                   {2, []options{two, {judged(3, "pass")}}, 3},
 		"a pod was deleted without a verdict":                 {2, []options{two, {judged(3, "")}}, 2},
@@ -111,7 +164,7 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"a pod waits on a node that is not Ready":             {2, []options{two, {onNotReadyNode}}, 2},
 		"no pod is wanted":                                    {0, []options{{complete1}}, 0},
 		"no pod is wanted any more":                           {0, []options{{judged(1, "pass"), complete1}}, 0},
-		"a pod failed":                                        {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), complete1}}, 0},
+		"a pod failed":                                        {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), complete1}}, 2},
 		"a person passed it":                                  {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), person("pass"), complete1}}, 2},
 		"it was before, and more pods are wanted":             {3, []options{two, {starting(3), before(2)}}, 2},
 		"it was before, and a pod was deleted":                {1, []options{two, {before(3)}}, 3},
@@ -177,8 +230,8 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 		"that one is replaced, too":                    {[2]string{"pass", ""}, options{deleted("2"), judged(3, ""), finished(4, 4)}, "1 4", 0, running},
 		"that one passed":                              {[2]string{"pass", ""}, options{deleted("2"), finished(3, 4), judged(3, "pass"), wanted(3)}, "1 3", 1, success},
 		"one without a verdict is not replaced":        {[2]string{"pass", ""}, options{deleted("2"), wanted(1)}, "1", 0, success},
-		"both without a verdict are replaced":          {[2]string{"", ""}, options{deleted("1", "2"), finished(3, 4)}, "3 4", 0, running},
-		"both are replaced, and one more is wanted":    {[2]string{"", ""}, options{deleted("1", "2"), wanted(3), finished(3, 5)}, "3 4", 1, running},
+		"both are replaced, one passed unjudged":       {[2]string{"done", ""}, options{deleted("1", "2"), finished(3, 4)}, "3 4", 0, running},
+		"the same, and one more is wanted":             {[2]string{"done", ""}, options{deleted("1", "2"), wanted(3), finished(3, 5)}, "3 4", 1, running},
 		"a verdict arrives after the deletion":         {[2]string{"pass", ""}, options{deleted("2"), finished(3, 3), judgedByPerson(2, "pass")}, "1", 1, success},
 		"one that passed unjudged is replaced":         {[2]string{"", "done"}, options{deleted("2"), finished(3, 3)}, "1 3", 0, running},
 		"one that is held unjudged is replaced":        {[2]string{"pass", "done"}, options{was(running), noVerdict("Hold"), deleted("2"), finished(3, 3)}, "1 3", 0, running},
