@@ -37,7 +37,7 @@ type Input struct {
 	ExcludedNodes workload.ExcludedNodes
 	// Pods are the existing pods of this version and attempt, without Later.
 	Pods []Pod
-	// Later is the number of existing pods that are not judged (withoutLater).
+	// Later is the number of existing pods that are not judged (withoutLater), without those on nodes that are not Ready.
 	Later int
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod

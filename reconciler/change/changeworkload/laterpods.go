@@ -44,12 +44,14 @@ func withoutLater(in Input) Input {
 	default:
 		return in
 	}
-	claimed, later, all := claimedPods(in), map[types.UID]bool{}, len(in.Pods)
+	claimed, later := claimedPods(in), map[types.UID]bool{}
 	for _, p := range byReadiness(in.Pods) {
 		later[p.UID] = !claimed[p.UID] && isLater(p)
+		if later[p.UID] && !p.OnNotReadyNode { // the desired pods do not include it
+			in.Later++
+		}
 	}
 	in.Pods = slices.DeleteFunc(slices.Clone(in.Pods), func(p Pod) bool { return later[p.UID] })
-	in.Later = all - len(in.Pods)
 	in.Workload = in.Workload.judging(len(in.Pods), in.Later)
 	return in
 }

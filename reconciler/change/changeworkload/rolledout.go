@@ -49,12 +49,12 @@ func decidingPods(in Input) int {
 // afterRollout returns a function that reports whether a pod that is in no batch is later than the rollout. The function is
 // called once for each of these pods, in the order in which they would be judged.
 //
-// A pod on a node that is not Ready is not later, and takes the place of none: the release does not wait for it.
+// A pod on a node that is not Ready takes the place of none, also if it was Ready before: the release does not wait for it.
 func afterRollout(in Input) func(Pod) bool {
 	missing := int(in.ChangeWorkload.Status.RolledOutPods) - decidingPods(in)
 	return func(p Pod) bool {
 		if p.OnNotReadyNode {
-			return false
+			return true
 		}
 		missing--
 		return missing < 0
