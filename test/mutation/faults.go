@@ -121,7 +121,7 @@ var faults = []fault{
 		"reconciler/change/changeworkload/rolledout.go", "exists[p.UID] ||", "true || exists[p.UID] ||",
 		"./reconciler/change/changeworkload", "."},
 	{change, "a release without pods is announced as succeeded each time it is scaled to 0",
-		"reconciler/change/changeworkload/announce.go", "if st.SucceededWithoutPods {", "if false {",
+		"reconciler/change/changeworkload/announce.go", "if withoutPods && st.SucceededWithoutPods {", "if false {",
 		"./reconciler/change/changeworkload", "."},
 	{change, "an unjudged order passes although no-verdict is Fail",
 		"reconciler/change/changeworkload/decide.go", "d.Phase, d.Reason, d.unjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged",

@@ -186,8 +186,8 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
 
-	// SucceededWithoutPods is whether the release was `Success` without a pod, as at 0 replicas. This is announced
-	// once, although the release may be judged again and again.
+	// SucceededWithoutPods is whether the last result that was announced was a `Success` without a pod, as at 0 replicas.
+	// The same result is not announced again, although the release may be judged again and again.
 	// +optional
 	SucceededWithoutPods bool `json:"succeededWithoutPods,omitempty"`
 

@@ -53,16 +53,17 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 	}
 	switch st.Phase {
 	case v1alpha1.ReleaseSuccess:
-		if !succeedsWithPods(in, d.Pods) {
-			if st.SucceededWithoutPods {
-				return
-			}
-			st.SucceededWithoutPods = true
+		withoutPods := !succeedsWithPods(in, d.Pods)
+		if withoutPods && st.SucceededWithoutPods {
+			return
 		}
+		st.SucceededWithoutPods = withoutPods
 		add(events.VerbSucceeded, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseSuspend:
+		st.SucceededWithoutPods = false
 		add(events.VerbSuspended, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseFailed:
+		st.SucceededWithoutPods = false
 		add(events.VerbFailed, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch: // progress is sent without an announcement
 	}

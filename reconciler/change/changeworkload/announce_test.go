@@ -166,3 +166,29 @@ func TestASuccessWithoutPodsIsAnnouncedOnce(t *testing.T) {
 		t.Errorf("announced %q, want %q", got, want)
 	}
 }
+
+// Otherwise consumers would keep the last result before it.
+func TestASuccessWithoutPodsIsAnnouncedAfterAnotherResult(t *testing.T) {
+	noConditions := func(in *Input) { in.ChangeWorkload.Status.Conditions = nil } // the time of a transition is that of the test
+	for name, tc := range map[string]struct {
+		between []func(*Input)
+		want    string
+	}{
+		"nothing":               {nil, "started succeeded"},
+		"its pod has a verdict": {[]func(*Input){finished(1, 1), judged(1, ""), recorded, person("pass"), recorded}, "started succeeded succeeded"},
+		"it timed out":          {[]func(*Input){starting(1), recorded, noConditions, judgedSince(time.Minute), after(26 * time.Hour), recorded}, "started succeeded failed succeeded"},
+		"its pod is unjudged and fails, until the policy is Pass": {[]func(*Input){noVerdict(v1alpha1.NoVerdictFail), finished(1, 1), recorded, judged(1, "done"), recorded,
+			noVerdict(v1alpha1.NoVerdictPass)}, "started succeeded suspended succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(0, complete1, recorded)
+			options := append([]func(*Input){after(time.Minute), scaledTo(1), recorded}, tc.between...)
+			for _, o := range append(options, func(in *Input) { in.Now = in.Now.Add(time.Minute) }, scaledTo(0), recorded) {
+				o(&in)
+			}
+			if got := verbs(in.ChangeWorkload); got != tc.want {
+				t.Errorf("announced %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
