@@ -117,6 +117,9 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 			return false, err
 		}
 		pods := max(w.Replicas, answer.Counts.Pods) // those of the counts exist
+		if release := f.Find(awaited); release != nil && release.Status.RolledOutPods > 0 {
+			pods = answer.Counts.Pods // later pods are not judged
+		}
 		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, answer.Counts.Passed, pods); line != last {
 			last = line
 			_, _ = fmt.Fprintln(a.ErrOut, line)

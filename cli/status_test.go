@@ -133,22 +133,29 @@ func TestStatusPrintsEachNewErrorAndAtTheTimeoutTheLast(t *testing.T) {
 	})
 }
 
-// The release knows only the pods that exist.
-func TestStatusCountsAgainstTheWantedPods(t *testing.T) {
-	for wanted, want := range map[int32]string{5: "Running Judging: 0 of 5 pods passed\n", 2: "Running Judging: 0 of 3 pods passed\n"} {
+// The release knows only the pods that exist. After its rollout, further wanted pods are not judged.
+func TestStatusCountsAgainstThePodsToJudge(t *testing.T) {
+	for _, tc := range []struct {
+		wanted, rolledOut int32
+		want              string
+	}{
+		{5, 0, "Running Judging: 0 of 5 pods passed\n"},
+		{2, 0, "Running Judging: 0 of 3 pods passed\n"},
+		{50, 3, "Running Judging: 0 of 3 pods passed\n"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := at(1, "busybox:1")
-			d.Spec.Replicas = &wanted
+			d.Spec.Replicas = &tc.wanted
 			c := cluster(t, optedIn, d)
 			release := builder.ChangeWorkload(d, 1, v1alpha1.ReleaseRunning)
 			release.APIVersion, release.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkload"
-			release.Status.Counts.Pods = 3
+			release.Status.Counts.Pods, release.Status.RolledOutPods = 3, tc.rolledOut
 			release.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionUnknown, Reason: "Judging"}}
 			c.add(t, release)
 			var errOut bytes.Buffer
 			_, err := (&app{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}).awaitRelease(t.Context(), c, "deployment/sleep", time.Second)
-			if err != nil || errOut.String() != want {
-				t.Errorf("printed %q, %v, want %q", errOut.String(), err, want)
+			if err != nil || errOut.String() != tc.want {
+				t.Errorf("printed %q, %v, want %q", errOut.String(), err, tc.want)
 			}
 		})
 	}
