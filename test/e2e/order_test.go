@@ -183,7 +183,7 @@ func supersededOrder(t *testing.T, e *environment) {
 }
 
 // scaledRelease: a release that is scaled up and down while it runs succeeds,
-// and a replaced pod is judged again. Batch 2 keeps the release running meanwhile.
+// and a pod that is replaced during the rollout is judged again. Batch 2 keeps the release running meanwhile.
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))

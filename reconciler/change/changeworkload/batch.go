@@ -216,7 +216,7 @@ type position struct {
 }
 
 // positions returns the positions of new batches. The number of later batches
-// follows from the desired replicas: scaling up, or replacing a pod, adds batches
+// follows from the desired replicas: scaling up, or replacing a pod, may add batches
 // that no earlier total contains.
 func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 	first := nextIndex(in.ChangePods)
