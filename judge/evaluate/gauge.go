@@ -33,13 +33,14 @@ func isCounter(query string) bool {
 }
 
 func (d Data) podValues(series []samples.Series, f frame) podValues {
+	if isCounter(d.Query) {
+		// A second scrape of a process also doubles its requests, by which perRequest divides.
+		return samples.Rates(series, f.grid)
+	}
 	if d.Signal == catalog.Resources {
 		series = mergeExporters(series, processKey)
 	}
-	if !isCounter(d.Query) {
-		return samples.Values(series, f.grid)
-	}
-	return samples.Rates(series, f.grid)
+	return samples.Values(series, f.grid)
 }
 
 // means returns the mean of the pods per cell, and the number of pods.
