@@ -1,10 +1,12 @@
 package centre
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/internal/drain"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -21,13 +23,13 @@ func TestATerminatingReplicaAcceptsConnectionsUntilItsClientsHaveLearnedOfIt(t *
 	if wait < drain.QuietPeriod {
 		t.Errorf("a terminating replica refuses connections after %s, want %s", wait, drain.QuietPeriod)
 	}
-	for _, e := range container.Env {
-		if e.Name == "DRAIN_TIMEOUT" {
-			timeout, err := time.ParseDuration(e.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			builder.CheckGracePeriod(t, path, wait+timeout)
-		}
+	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "DRAIN_TIMEOUT" })
+	if i < 0 {
+		t.Fatal("no DRAIN_TIMEOUT")
 	}
+	timeout, err := time.ParseDuration(container.Env[i].Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder.CheckGracePeriod(t, path, wait+timeout)
 }
