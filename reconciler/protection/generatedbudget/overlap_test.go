@@ -1,17 +1,21 @@
 package generatedbudget
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
@@ -75,6 +79,26 @@ func TestNoPodDisruptionBudgetIsGeneratedBesideAnother(t *testing.T) {
 				t.Errorf("%d Events, want %d", events, tc.events)
 			}
 		})
+	}
+}
+
+func TestADeniedDeletionOfAGeneratedBudgetHasNoEvent(t *testing.T) {
+	denied := errors.New("denied")
+	g := generated{
+		existing:    &policyv1.PodDisruptionBudget{ObjectMeta: owned("uid-web")},
+		overlapping: func() string { return "team" },
+		remove:      func(context.Context, metav1.DeleteOptions) error { return denied },
+	}
+	w := &workload{kind: deployment, Object: &metav1.ObjectMeta{Name: "web", UID: "uid-web", Annotations: pairs{generatedbudget.PDBAnnotation: "true"}}}
+	recorder := record.NewFakeRecorder(1)
+	r := &Reconciler{recorder: recorder, defaults: func() generatedbudget.Limits {
+		return generatedbudget.Limits{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	}}
+	if err := r.reconcileBudget(t.Context(), w, &corev1.Namespace{}, generatedbudget.PDBAnnotation, g); !errors.Is(err, denied) {
+		t.Errorf("%v, want %v", err, denied)
+	}
+	if len(recorder.Events) > 0 {
+		t.Error(<-recorder.Events)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	ReasonGeneratedBudgetInvalid = "GeneratedBudgetInvalid"
 	// ReasonGeneratedBudgetNameTaken: another object has the name.
 	ReasonGeneratedBudgetNameTaken = "GeneratedBudgetNameTaken"
-	// ReasonGeneratedBudgetOverlaps: the generated budget is deleted, because another PodDisruptionBudget selects the pods.
+	// ReasonGeneratedBudgetOverlaps: the generated budget was deleted, because another PodDisruptionBudget selects the pods.
 	ReasonGeneratedBudgetOverlaps = "GeneratedBudgetOverlaps"
 )
 
@@ -144,9 +144,12 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 			if !owned {
 				return nil
 			}
+			if err := g.delete(ctx); err != nil {
+				return err
+			}
 			r.recorder.Event(reference(w), corev1.EventTypeNormal, ReasonGeneratedBudgetOverlaps,
-				"the generated PodDisruptionBudget is deleted: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")
-			return g.delete(ctx)
+				"the generated PodDisruptionBudget was deleted: PodDisruptionBudget "+other+" selects the pods, and Kubernetes evicts no pod that two select")
+			return nil
 		}
 	}
 	switch {
