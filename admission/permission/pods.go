@@ -78,7 +78,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 		return admission.Allow(DecisionNoPermissionSet)
 	}
 	if onWindows(&p.Spec) {
-		return denyWindows(source)
+		return denyWindows(string(source))
 	}
 	if p.Spec.HostNetwork {
 		if message := h.SetChecker.hostNetworkDenial(ctx, sets); message != "" {
@@ -109,8 +109,8 @@ func onWindows(s *corev1.PodSpec) bool {
 	return s.OS != nil && s.OS.Name == corev1.Windows || s.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
 }
 
-// denyWindows denies pods on Windows whose sets the annotation of the source requests.
-func denyWindows(source requiredsets.Source) admission.Answer {
+// denyWindows denies pods on Windows whose sets the annotation of the source, such as "pod", requests.
+func denyWindows(source string) admission.Answer {
 	return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
 		"the pods run on Windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets, an empty one of the pods requests none",
 		podmeta.PermissionSetAnnotation, source))

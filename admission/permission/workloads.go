@@ -14,7 +14,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 )
 
 // WorkloadWebhook is the name of the webhook for workloads and namespaces that name sets.
@@ -62,7 +61,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.Allow(DecisionNoPermissionSet)
 	}
 	if w.onWindows() && len(w.setsOfPods()) > 0 {
-		return denyWindows(requiredsets.FromOwner)
+		return denyWindows("workload or its template")
 	}
 	f := h.SetChecker.Check(ctx, all)
 	if len(f.Unknown) > 0 {
