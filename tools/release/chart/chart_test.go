@@ -268,6 +268,9 @@ func TestAnInvalidValueIsAnErrorThatNamesIt(t *testing.T) {
 		`{protection: {processes: {protection-webhook: {replicas: -1}}}}`:           "replicas",
 		`{protection: {processes: {protection-webhook: {resources: {limit: {}}}}}}`: "limit",
 		`{permission: {volumes: {permission-centre: {size: 10Gi}}}}`:                "size",
+		// The manifests have these labels.
+		`{monitoring: {labels: {app.kubernetes.io/component: metrics}}}`:     "/monitoring/labels/app.kubernetes.io~1component",
+		`{monitoring: {labels: {app.kubernetes.io/part-of: observability}}}`: "/monitoring/labels/app.kubernetes.io~1part-of",
 		// Its strategy, which no value changes, and its volume are for one replica.
 		`{permission: {processes: {permission-centre: {replicas: 2}}}}`: "replicas",
 	} {

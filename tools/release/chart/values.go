@@ -148,7 +148,11 @@ func describe(path []string, node *yaml.Node) map[string]any {
 	switch {
 	case at == "imagePullSecrets" || at == "tolerations":
 		return map[string]any{"type": "array", "items": map[string]any{"type": "object"}}
-	case at == "nodeSelector", at == "monitoring.labels", len(path) == 3 && path[1] == "settings":
+	case at == "monitoring.labels":
+		// The manifests have these labels: a key that is rendered twice is an error.
+		taken := map[string]any{"app.kubernetes.io/component": false, "app.kubernetes.io/part-of": false}
+		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}, "properties": taken}
+	case at == "nodeSelector", len(path) == 3 && path[1] == "settings":
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
 	case len(path) == 4 && path[3] == "resources":
 		quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number"}}}
