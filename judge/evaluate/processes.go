@@ -10,7 +10,8 @@ var (
 	// ofProcess matches the names of the default metrics that are about one process. Labels of other series may be those of
 	// the application, also if they have a name of scrapeLabels.
 	ofProcess = regexp.MustCompile(`^(process|go|jvm)_`)
-	// address matches the instance of a target that is scraped. Only one process of a pod listens on a port.
+	// address matches the instance of a target that is scraped. Only one process of a pod listens on a port,
+	// except behind a proxy such as kube-rbac-proxy.
 	address = regexp.MustCompile(`:\d+$`)
 )
 
