@@ -95,7 +95,7 @@ func TestAWorkloadIsStuckIfItsControllerReportsItAndNobodyPausedIt(t *testing.T)
 		"the deadline of an added kind":        {clone, `{"metadata":{"generation":2},` + status(2, timedOut), "ProgressDeadlineExceeded: web-1 has timed out"},
 		"that of the former generation":        {workload.Deployment, `{"metadata":{"generation":2},` + status(1, timedOut), ""},
 		"that of the rollout before a pause":   {workload.Deployment, `{"metadata":{"generation":2},"spec":{"paused":true},` + status(2, timedOut), ""},
-		"the refused pods of the one before":   {workload.Deployment, `{"metadata":{"generation":2},"spec":{"paused":true},` + status(2, refused), ""},
+		"pods were refused before the pause":   {workload.Deployment, `{"metadata":{"generation":2},"spec":{"paused":true},` + status(2, refused), ""},
 		"that of an added kind that is paused": {clone, `{"metadata":{"generation":2},"spec":{"updateStrategy":{"paused":true}},` + status(2, timedOut), ""},
 		"no conditions":                        {workload.StatefulSet, `{"metadata":{"generation":2},"status":{"observedGeneration":2}}`, ""},
 	} {

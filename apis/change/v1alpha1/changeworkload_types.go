@@ -180,14 +180,14 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	Probation *Probation `json:"probation,omitempty"`
 
-	// RolledOutPods is how many pods decide the release: those in batches when for the first time one had passed, all pods
-	// had the version, and as many as desired were in batches. Pods that start later are not judged, except in place of one
-	// that was deleted without a verdict. Absent until then, and for a Knative Service.
+	// RolledOutPods is the number of pods that decide the release: those in batches when the rollout became complete. The
+	// rollout is complete when one pod has passed, all pods have the version, and as many as desired are in batches. Absent
+	// until then, and for a Knative Service.
 	// +optional
 	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
 
-	// SucceededWithoutPods is whether the last result that was announced was a `Success` without a pod, as at 0 replicas.
-	// The same result is not announced again, although the release may be judged again and again.
+	// SucceededWithoutPods is true if the last announced result was a `Success` without a pod, as at 0 replicas. The next
+	// such result is not announced.
 	// +optional
 	SucceededWithoutPods bool `json:"succeededWithoutPods,omitempty"`
 

@@ -51,22 +51,21 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 			add(events.VerbBypassed, bypassReason(b), d.Detail, b.User)
 		}
 	}
+	withoutPods := st.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods)
 	switch st.Phase {
 	case v1alpha1.ReleaseSuccess:
-		withoutPods := !succeedsWithPods(in, d.Pods)
 		if withoutPods && st.SucceededWithoutPods {
 			return
 		}
-		st.SucceededWithoutPods = withoutPods
 		add(events.VerbSucceeded, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseSuspend:
-		st.SucceededWithoutPods = false
 		add(events.VerbSuspended, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseFailed:
-		st.SucceededWithoutPods = false
 		add(events.VerbFailed, d.Reason, d.Detail, "")
-	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch: // progress is sent without an announcement
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch:
+		return // progress is sent without an announcement
 	}
+	st.SucceededWithoutPods = withoutPods
 }
 
 // announce sends the stored announcements that the Broker has not accepted, at growing

@@ -91,10 +91,20 @@ func judged(n int, word string) func(*Input) {
 
 // person adds the result of a person to the newest ChangePod.
 func person(word string) func(*Input) {
+	return func(in *Input) { judgedByPerson(len(in.ChangePods), word)(in) }
+}
+
+// judgedByPerson adds the result of a person to ChangePod n.
+func judgedByPerson(n int, word string) func(*Input) {
 	return func(in *Input) {
-		c := in.ChangePods[len(in.ChangePods)-1]
+		c := in.ChangePods[n-1]
 		c.Status.PodResults = []v1alpha1.PodSummary{{Pod: c.Spec.PodInfos[0].Pod, Verdict: word}}
 	}
+}
+
+// unavailable sets how many of the desired pods are not available.
+func unavailable(n int32) func(*Input) {
+	return func(in *Input) { in.Workload.Unavailable = n }
 }
 
 // ordered adds condition OrderAccepted.
@@ -569,7 +579,7 @@ func TestABatchHasTheTotalAndIsTheLastOrNot(t *testing.T) {
 func TestAReleaseThatScalesToZero(t *testing.T) {
 	scales := func(in *Input) { in.Workload.KnativeService, in.Workload.Updated = true, true }
 	later := func(in *Input) { in.Now = t0.Add(48 * time.Hour) }
-	rollingOut := func(in *Input) { in.Workload.Unavailable = 1 }
+	rollingOut := unavailable(1)
 	startsAfter := func(d time.Duration) func(*Input) {
 		return func(in *Input) { in.Pods = append(in.Pods, Pod{PodSummary: summary(1), Created: t0.Add(d)}) }
 	}

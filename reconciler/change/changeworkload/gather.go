@@ -99,9 +99,9 @@ func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldS
 	}
 }
 
-// judging returns the workload of a release of which n pods are judged and later ones are not. Its replicas are those that
-// are judged. Of a Knative Service these are n, because its autoscaler decides the number. The release does not wait for
-// later pods to be available.
+// judging returns the workload of a release of which n pods are judged and later ones are not. Later pods do not count as
+// desired, and the release does not wait until they are available. A Knative Service has at least n desired pods, because
+// its autoscaler decides the number.
 func (w Workload) judging(n, later int) Workload {
 	if w.KnativeService {
 		w.Replicas = max(w.Replicas, int32(n))

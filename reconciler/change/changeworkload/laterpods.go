@@ -35,6 +35,7 @@ func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool
 // (rolledOut) or, of a Knative Service, after the first pods of their Revision (revision-pods). After a Success nothing is
 // judged, and the status counts all pods.
 func withoutLater(in Input) Input {
+	// isLater is called once for each pod that is in no batch, in the order in which they would be judged.
 	var isLater func(Pod) bool
 	switch st := &in.ChangeWorkload.Status; {
 	case in.Workload.KnativeService:
@@ -57,7 +58,7 @@ func withoutLater(in Input) Input {
 }
 
 // afterFirstPods returns a function that reports whether a pod that is in no batch is later than the first ones of its
-// Revision. The function is called once for each of these pods, in the order in which they would be judged.
+// Revision.
 func afterFirstPods(in Input) func(Pod) bool {
 	first := map[string]firstPodsOf{}
 	for _, c := range in.ChangePods {

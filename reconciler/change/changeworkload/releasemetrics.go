@@ -78,7 +78,7 @@ func countDrifted(releases []*v1alpha1.ChangeWorkload) int64 {
 }
 
 // longestStuck returns how long no batch has been created for a stuck release, after wait-threshold; 0 if none is stuck. A
-// release that waits without new pods that are not judged, such as a canary, is stuck only if its workload reports it.
+// release without pods that wait for a batch, such as a canary, is stuck only if its workload reports it.
 func longestStuck(releases []*v1alpha1.ChangeWorkload, now time.Time) time.Duration {
 	var longest time.Duration
 	for _, r := range releases {

@@ -46,8 +46,7 @@ func decidingPods(in Input) int {
 	return n
 }
 
-// afterRollout returns a function that reports whether a pod that is in no batch is later than the rollout. The function is
-// called once for each of these pods, in the order in which they would be judged.
+// afterRollout returns a function that reports whether a pod that is in no batch is later than the rollout.
 //
 // A pod on a node that is not Ready takes the place of none, also if it was Ready before: the release does not wait for it.
 func afterRollout(in Input) func(Pod) bool {

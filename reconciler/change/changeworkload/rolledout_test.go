@@ -139,7 +139,6 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		starting(3)(in)
 		in.Pods[len(in.Pods)-1].OnNotReadyNode = true
 	}
-	notAvailable := func(in *Input) { in.Workload.Unavailable = 1 }
 	oneOf := options{finished(1, 1), judged(1, "")}
 	two := options{finished(1, 2), judged(1, "pass"), judged(2, ""), complete1}
 	for name, tc := range map[string]struct {
@@ -152,7 +151,7 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"each pod is in a batch":                              {2, []options{two}, 2},
 		"a pod is in no batch":                                {2, []options{oneOf, {finished(2, 2), complete1}}, 0},
 		"a newer pod is in no batch":                          {2, []options{two, {starting(3)}}, 2},
-		"a newer pod is not available":                        {2, []options{two, {judged(3, "pass"), notAvailable}}, 3},
+		"a newer pod is not available":                        {2, []options{two, {judged(3, "pass"), unavailable(1)}}, 3},
 		"no pod has passed":                                   {2, []options{{finished(1, 2), judged(1, ""), judged(2, ""), complete1}}, 0},
 		"a pod has passed unjudged":                           {2, []options{{finished(1, 2), judged(1, "done"), judged(2, ""), complete1}}, 2},
 		"the only pod that passed was deleted":                {2, []options{{judged(1, "pass"), finished(2, 3), judged(2, ""), judged(3, ""), complete1}}, 3},
@@ -166,10 +165,10 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"no pod is wanted any more":                           {0, []options{{judged(1, "pass"), complete1}}, 0},
 		"a pod failed":                                        {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), complete1}}, 2},
 		"a person passed it":                                  {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), person("pass"), complete1}}, 2},
-		"it was before, and more pods are wanted":             {3, []options{two, {starting(3), before(2)}}, 2},
-		"it was before, and a pod was deleted":                {1, []options{two, {before(3)}}, 3},
-		"it was before, and it is scaled to 0 before a pass":  {0, []options{{judged(1, ""), complete1, before(1)}}, 0},
-		"it was before, and it is scaled to 0 after one":      {0, []options{{judged(1, "pass"), complete1, before(1)}}, 1},
+		"the rollout was complete, more pods are wanted":      {3, []options{two, {starting(3), before(2)}}, 2},
+		"the rollout was complete, a pod was deleted":         {1, []options{two, {before(3)}}, 3},
+		"the rollout was complete, scaled to 0 before a pass": {0, []options{{judged(1, ""), complete1, before(1)}}, 0},
+		"the rollout was complete, scaled to 0 after a pass":  {0, []options{{judged(1, "pass"), complete1, before(1)}}, 1},
 		"the workload in the cache is older than the release": {2, []options{two, {behind}}, 0},
 		"a newer release replaced it":                         {2, []options{two, {newer, before(2), was(v1alpha1.ReleaseSuccess)}}, 2},
 		"it succeeded before an upgrade":                      {2, []options{two, {was(v1alpha1.ReleaseSuccess)}}, 0},
@@ -194,16 +193,8 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 	}
 	changePodDeleted := func(in *Input) { in.ChangePods = in.ChangePods[1:] }
 	forgotten := func(in *Input) { in.ChangeWorkload.Status.RolledOutPods = 0 }
-	unavailable := func(n int32) func(*Input) { return func(in *Input) { in.Workload.Unavailable = n } }
-	notAvailable := unavailable(1)
 	wanted := func(n int32) func(*Input) { return func(in *Input) { in.Workload.Replicas = n } }
 	nodeOfLastNotReady := func(in *Input) { in.Pods[len(in.Pods)-1].OnNotReadyNode = true }
-	judgedByPerson := func(n int, word string) func(*Input) {
-		return func(in *Input) {
-			c := in.ChangePods[n-1]
-			c.Status.PodResults = []v1alpha1.PodSummary{{Pod: c.Spec.PodInfos[0].Pod, Verdict: word}}
-		}
-	}
 	const running, success = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess
 	for name, tc := range map[string]struct {
 		// verdicts are those of the pods 1 and 2, whose rollout was complete.
@@ -216,22 +207,22 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 		"nothing":                                                         {[2]string{"pass", ""}, nil, "1 2", 0, running},
 		"one more is wanted":                                              {[2]string{"pass", ""}, options{wanted(3), finished(3, 3)}, "1 2", 1, running},
 		"one more, and both have passed":                                  {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3), was(running)}, "1 2", 1, success},
-		"one more, which is not Ready":                                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), notAvailable, was(running)}, "1 2", 1, success},
-		"one that passed is replaced, and that starts":                    {[2]string{"pass", "pass"}, options{deleted("1"), starting(3), notAvailable, was(running)}, "2", 1, success},
+		"one more, which is not Ready":                                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), unavailable(1), was(running)}, "1 2", 1, success},
+		"one that passed is replaced, and that starts":                    {[2]string{"pass", "pass"}, options{deleted("1"), starting(3), unavailable(1), was(running)}, "2", 1, success},
 		"one more starts, one passed and is not Ready":                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), unavailable(2), was(running)}, "1 2", 1, running},
-		"one that passed is not Ready any more":                           {[2]string{"pass", "pass"}, options{notAvailable, was(running)}, "1 2", 0, running},
+		"one that passed is not Ready any more":                           {[2]string{"pass", "pass"}, options{unavailable(1), was(running)}, "1 2", 0, running},
 		"one more, which is not in the cache yet":                         {[2]string{"pass", "pass"}, options{wanted(3), was(running)}, "1 2", 0, running},
 		"one that passed is replaced":                                     {[2]string{"pass", ""}, options{deleted("1"), finished(3, 3)}, "2", 1, running},
 		"both passed, and are replaced":                                   {[2]string{"pass", "pass"}, options{was(running), deleted("1", "2"), finished(3, 4)}, "", 2, success},
 		"one that a person passed is replaced":                            {[2]string{"pass", ""}, options{judgedByPerson(2, "pass"), deleted("2"), finished(3, 3)}, "1", 1, success},
 		"one without a verdict is replaced":                               {[2]string{"pass", ""}, options{deleted("2"), finished(3, 3)}, "1 3", 0, running},
-		"that one starts":                                                 {[2]string{"pass", ""}, options{deleted("2"), starting(3), notAvailable}, "1 3", 0, running},
-		"that one is not in the cache yet":                                {[2]string{"pass", ""}, options{deleted("2")}, "1", 0, running},
-		"that one is replaced, too":                                       {[2]string{"pass", ""}, options{deleted("2"), judged(3, ""), finished(4, 4)}, "1 4", 0, running},
-		"that one passed":                                                 {[2]string{"pass", ""}, options{deleted("2"), finished(3, 4), judged(3, "pass"), wanted(3)}, "1 3", 1, success},
+		"the replacement of one without a verdict starts":                 {[2]string{"pass", ""}, options{deleted("2"), starting(3), unavailable(1)}, "1 3", 0, running},
+		"the replacement of one without a verdict is not cached yet":      {[2]string{"pass", ""}, options{deleted("2")}, "1", 0, running},
+		"the replacement of one without a verdict is replaced, too":       {[2]string{"pass", ""}, options{deleted("2"), judged(3, ""), finished(4, 4)}, "1 4", 0, running},
+		"the replacement of one without a verdict passed":                 {[2]string{"pass", ""}, options{deleted("2"), finished(3, 4), judged(3, "pass"), wanted(3)}, "1 3", 1, success},
 		"one without a verdict is not replaced":                           {[2]string{"pass", ""}, options{deleted("2"), wanted(1)}, "1", 0, success},
 		"both are replaced, one passed unjudged":                          {[2]string{"done", ""}, options{deleted("1", "2"), finished(3, 4)}, "3 4", 0, running},
-		"the same, and one more is wanted":                                {[2]string{"done", ""}, options{deleted("1", "2"), wanted(3), finished(3, 5)}, "3 4", 1, running},
+		"both are replaced, one passed unjudged, and one more is wanted":  {[2]string{"done", ""}, options{deleted("1", "2"), wanted(3), finished(3, 5)}, "3 4", 1, running},
 		"a verdict arrives after the deletion":                            {[2]string{"pass", ""}, options{deleted("2"), finished(3, 3), judgedByPerson(2, "pass")}, "1", 1, success},
 		"one that passed unjudged is replaced":                            {[2]string{"", "done"}, options{deleted("2"), finished(3, 3)}, "1 3", 0, running},
 		"one that is held unjudged is replaced":                           {[2]string{"pass", "done"}, options{was(running), noVerdict("Hold"), deleted("2"), finished(3, 3)}, "1 3", 0, running},
@@ -240,7 +231,7 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 		"a node that was not Ready comes back":                            {[2]string{"pass", ""}, options{wanted(3), finished(3, 3)}, "1 2", 1, running},
 		"a node that is not Ready has a later pod":                        {[2]string{"pass", ""}, options{starting(3), nodeOfLastNotReady}, "1 2", 0, running},
 		"the node of a later pod is not Ready any more":                   {[2]string{"pass", "pass"}, options{finished(3, 3), nodeOfLastNotReady, was(running)}, "1 2", 0, success},
-		"that of a pod that is judged is not":                             {[2]string{"pass", ""}, options{nodeOfLastNotReady}, "1 2", 0, running},
+		"the node of a judged pod is not Ready any more":                  {[2]string{"pass", ""}, options{nodeOfLastNotReady}, "1 2", 0, running},
 		"one is replaced, and a later one is on a node that is not Ready": {[2]string{"pass", ""}, options{deleted("2"), finished(3, 4), nodeOfLastNotReady}, "1 3", 0, running},
 		"the rollout was not complete":                                    {[2]string{"pass", ""}, options{forgotten, wanted(3), finished(3, 3)}, "1 2 3", 0, running},
 		"the release has succeeded":                                       {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3)}, "1 2 3", 0, success},

@@ -2,7 +2,6 @@ package changeworkload
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,18 +67,12 @@ func TestAStuckReleaseHasOneEvent(t *testing.T) {
 		recordStuck(ctx, in.ChangeWorkload, next, w, d)
 		in.ChangeWorkload, in.Now = next, in.Now.Add(time.Minute)
 	}
-	close(recorder.Events)
-	events := slices.Collect(func(yield func(string) bool) {
-		for e := range recorder.Events {
-			if !yield(e) {
-				return
-			}
+	if n := len(recorder.Events); n != 2 { // one of the ChangeWorkload, one of the workload
+		t.Fatalf("%d Events; Succeeded is %+v", n, in.ChangeWorkload.Status.GetCondition(apis.ConditionSucceeded))
+	}
+	for range 2 {
+		if e := <-recorder.Events; !strings.HasPrefix(e, "Warning RolloutStuck") || !strings.Contains(e, "exceeded quota") {
+			t.Errorf("the Event is %q", e)
 		}
-	})
-	// One of the ChangeWorkload, one of the workload.
-	if len(events) != 2 || slices.ContainsFunc(events, func(e string) bool {
-		return !strings.HasPrefix(e, "Warning RolloutStuck") || !strings.Contains(e, "exceeded quota")
-	}) {
-		t.Errorf("Events are %q; Succeeded is %+v", events, in.ChangeWorkload.Status.GetCondition(apis.ConditionSucceeded))
 	}
 }

@@ -102,8 +102,8 @@ func (s Situation) failed() Decision {
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
-// HealAfter, and no pod became Ready in that time. One in a crash loop counts as Ready only while more of those are Ready than
-// pods have such a fault: then the version recovers. A pod that has ended counts only while no other one
+// HealAfter, and no pod became Ready in that time. A Ready pod that has crashed three times counts here only while more
+// such pods are Ready than pods have such a fault: then the version recovers. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 // A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
 func (s Situation) stuck() Decision {
