@@ -31,14 +31,6 @@ const (
 	unmerged = 1000
 )
 
-// kinds has the kinds of objects that have Events.
-var kinds = runtime.NewScheme()
-
-func init() {
-	utilruntime.Must(scheme.AddToScheme(kinds))
-	utilruntime.Must(versionedscheme.AddToScheme(kinds))
-}
-
 // New returns the recorder of the context, or a new one that works until the
 // context ends. A recorder does not block: Events are written in the
 // background, and repeated Events are merged or dropped.
@@ -56,6 +48,9 @@ func NewUnmerged(ctx context.Context, kube kubernetes.Interface, source string) 
 }
 
 func newRecorder(ctx context.Context, kube kubernetes.Interface, source string, limits record.CorrelatorOptions) record.EventRecorder {
+	kinds := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(kinds))
+	utilruntime.Must(versionedscheme.AddToScheme(kinds))
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(limits))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return b.NewRecorder(kinds, corev1.EventSource{Component: source})

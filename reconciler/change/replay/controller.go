@@ -15,7 +15,6 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -44,7 +43,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	r := &Reconciler{
 		kube: kube, dynamic: dynamicclient.Get(ctx), workloads: workloads, requested: requested, sender: sender,
 		verifier: eventsigning.NewEventStore(kube.CoreV1(), clock.RealClock{}),
-		recorder: eventrecorder.New(ctx, kube, eventrecorder.Breakwater), clock: clock.RealClock{},
+		recorder: controller.GetEventRecorder(ctx), clock: clock.RealClock{},
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		for _, w := range workloads.All() {

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
@@ -19,7 +18,6 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/internal/contextclock"
-	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -72,7 +70,7 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces),
-		recorder:        eventrecorder.New(ctx, kubeclient.Get(ctx), eventrecorder.Breakwater),
+		recorder:        controller.GetEventRecorder(ctx),
 		readmissions:    resend.New(contextclock.Get(ctx)),
 		readmitted:      metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
 		clock:           contextclock.Get(ctx),

@@ -19,7 +19,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/contextclock"
-	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
@@ -75,7 +74,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 
 func newReconciler(ctx context.Context, sender events.Sender, owners requiredsets.Owners, centre *centreclient.Client, store *settings.Store) *Reconciler {
 	kube, namespaces, clock := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister(), contextclock.Get(ctx)
-	recorder := eventrecorder.New(ctx, kube, eventrecorder.Breakwater)
+	recorder := controller.GetEventRecorder(ctx)
 	r := &Reconciler{
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},

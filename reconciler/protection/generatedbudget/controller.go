@@ -21,7 +21,6 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
-	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
@@ -35,7 +34,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		kind, err := apidiscovery.KindOf(kube.Discovery(), resource)
 		return kind != "", err
 	})
-	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, eventrecorder.Breakwater), logger: logger}
+	cluster := &defaults{recorder: controller.GetEventRecorder(ctx), logger: logger}
 	r := &Reconciler{
 		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
 		namespaces: namespaceinformer.Get(ctx).Lister(),
