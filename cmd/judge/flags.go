@@ -53,7 +53,7 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	}
 	client, err := prometheus.New(s.address, s.timeout, prometheus.WithHeaders(headers, httptransport.New()))
 	if err != nil {
-		return nil, fmt.Errorf("--prometheus is %w; percent-encode the special characters of user and password", err)
+		return nil, fmt.Errorf("--prometheus: %w; percent-encode the special characters of user and password", err)
 	}
 	return client, nil
 }

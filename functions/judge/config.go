@@ -140,7 +140,7 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 	case c.url == "":
 		errs = append(errs, errors.New("prometheus-url is not set: write the address of Prometheus, for example http://prometheus.monitoring:9090"))
 	case err != nil:
-		errs = append(errs, fmt.Errorf("prometheus-url is %w", err))
+		errs = append(errs, fmt.Errorf("prometheus-url: %w", err))
 	case u.User != nil:
 		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put %s and %s into Secret %s", usernameKey, passwordKey, SecretName))
 	case credentials != "" && u.Scheme != "https":

@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// ofProcess matches the names of the default metrics that are about one process. Labels of other series may be those of
-	// the application, also if they have a name of scrapeLabels.
+	// ofProcess matches the names of the default metrics that are about one process. In other series, a label of
+	// scrapeLabels may be one of the application.
 	ofProcess = regexp.MustCompile(`^(process|go|jvm)_`)
 	// address matches the instance of a target that is scraped. Only one process of a pod listens on a port,
 	// except behind a proxy such as kube-rbac-proxy.
