@@ -112,7 +112,7 @@ func onWindows(s *corev1.PodSpec) bool {
 // denyWindows denies pods on Windows whose sets the annotation of the source, such as "pod", requests.
 func denyWindows(source string) admission.Answer {
 	return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
-		"the pods run on Windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets, an empty one of the pods requests none",
+		"the pods run on Windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets; to request none, give the pods an empty annotation",
 		podmeta.PermissionSetAnnotation, source))
 }
 

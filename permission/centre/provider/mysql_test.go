@@ -321,9 +321,14 @@ func TestAUserWhoCannotBeDroppedCannotConnect(t *testing.T) {
 	}
 }
 
-// limited returns a client with the account limited, whose privileges are of the caller.
-func limited(t *testing.T, p api.Provider) Client {
+// limited returns a client whose account has only these privileges.
+func limited(t *testing.T, address string, p api.Provider, privileges string) Client {
 	t.Helper()
+	for _, s := range []string{"CREATE OR REPLACE USER 'limited'@'127.0.0.1' IDENTIFIED BY 'limited-password'", "GRANT " + privileges + " ON *.* TO 'limited'@'127.0.0.1'"} {
+		if _, err := admin(t, address).Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f := factory(t)
 	if err := os.WriteFile(filepath.Join(f.Credentials.Dir, "limited"), []byte("limited:limited-password"), 0o600); err != nil {
 		t.Fatal(err)
@@ -342,13 +347,12 @@ func TestAUserWhoseSessionsCannotBeEndedIsDropped(t *testing.T) {
 	db := admin(t, address)
 	for privileges, want := range map[string]string{"CREATE USER, PROCESS": ReasonProviderError, "CREATE USER": ReasonProviderMisconfigured} {
 		t.Run(privileges, func(t *testing.T) {
-			for _, s := range []string{"CREATE USER 'app'@'127.0.0.10' IDENTIFIED BY 'app-password'", "GRANT SELECT ON shop_orders.* TO 'app'@'127.0.0.10'",
-				"CREATE OR REPLACE USER 'limited'@'127.0.0.1' IDENTIFIED BY 'limited-password'", "GRANT " + privileges + " ON *.* TO 'limited'@'127.0.0.1'"} {
+			for _, s := range []string{"CREATE USER 'app'@'127.0.0.10' IDENTIFIED BY 'app-password'", "GRANT SELECT ON shop_orders.* TO 'app'@'127.0.0.10'"} {
 				if _, err := db.Exec(s); err != nil {
 					t.Fatal(err)
 				}
 			}
-			client := limited(t, p)
+			client := limited(t, address, p, privileges)
 			if err := connectAs(t, address, "127.0.0.10").Ping(); err != nil { // its session stays open
 				t.Fatal(err)
 			}

@@ -53,12 +53,7 @@ func TestAReadOnlyDatabaseIsNotUsed(t *testing.T) {
 
 func TestAConnectionToADatabaseThatBecomesReadOnlyIsClosed(t *testing.T) {
 	_, address, p := mariaDB(t)
-	for _, s := range []string{"CREATE USER IF NOT EXISTS 'limited'@'127.0.0.1' IDENTIFIED BY 'limited-password'", "GRANT CREATE USER, PROCESS ON *.* TO 'limited'@'127.0.0.1'"} {
-		if _, err := admin(t, address).Exec(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	db := limited(t, p).(*mysqlClient).db
+	db := limited(t, address, p, "CREATE USER, PROCESS").(*mysqlClient).db
 	setReadOnly(t, address)
 	if _, err := db.Exec("DROP USER IF EXISTS 'app-nobody'@'127.0.0.11'"); !errors.Is(err, driver.ErrBadConn) {
 		t.Errorf("drop: %v", err)
