@@ -4,7 +4,7 @@
 # bin/. TEST_DEADLINE, in seconds since 1970, shortens the option -timeout. With -trimpath,
 # clones and worktrees in other folders share what is compiled. make lint runs go vet. Without
 # debug information (-s -w) a test binary is linked in half the time; stack traces need none. Only
-# the race detector needs cgo; without it, the images' packages are not compiled again.
+# the race detector needs cgo. Other tests share the compiled packages of the images, which are built without it.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 name=$1
