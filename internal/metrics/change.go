@@ -15,7 +15,7 @@ func change() []Group {
 			{Name: "breakwater_oldest_batch_age_seconds", Unit: "seconds",
 				Help: "Age of the oldest batch of an opted-in namespace that is not done, 0 if there is none. Each replica has the same."},
 			{Name: "breakwater_oldest_stuck_release_age_seconds", Unit: "seconds",
-				Help: "Longest time that a release of an opted-in namespace has been in status TimeOutPreThreshold with pods that are not judged, or with reason RolloutStuck; 0 if there is none. Each replica has the same."},
+				Help: "Longest time that a release of an opted-in namespace has been in status TimeOutPreThreshold with pods that are in no batch yet, or with reason RolloutStuck; 0 if there is none. Each replica has the same."},
 			{Name: "breakwater_batches_unjudged_total", Unit: "batches", Labels: words("reason policy"),
 				Help: "Batches that became unjudged, by reason. The policy is the one that decided: that of a setting such as `no-verdict-post`, or `insufficientDataPolicy` of the MetricCheck."},
 			{Name: "breakwater_orders_unjudged_total", Unit: "orders", Labels: words("policy"),
