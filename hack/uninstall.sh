@@ -55,9 +55,9 @@ fi
 if has services.serving.knative.dev; then workloads+=,services.serving.knative.dev; fi
 # Runs kubectl, and ignores the error if the cluster does not have the resource.
 maybe() {
-  local out
-  out=$(kubectl "$@" 2>&1) && { [[ -z $out ]] || echo "$out"; return; }
-  [[ $out == *"doesn't have a resource type"* || $out == *"NotFound"* || $out == *"could not find the requested resource"* ]] || { echo "$out" >&2; return 1; }
+  local errors
+  { errors=$(kubectl "$@" 2>&1 >&3) && { [[ -z $errors ]] || echo "$errors" >&2; return; }; } 3>&1
+  [[ $errors == *"doesn't have a resource type"* || $errors == *"NotFound"* || $errors == *"could not find the requested resource"* ]] || { echo "$errors" >&2; return 1; }
 }
 # Deletes objects. The wait has a limit, because a finalizer that is not ours may stop a deletion.
 remove() { maybe delete --ignore-not-found --timeout=3m "$@"; }
@@ -112,8 +112,7 @@ held_of_other_kinds() {
   ! of change || ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*].spec.workloadRef}' | jq -r '
     select("\(.apiVersion) \(.kind)" | IN("apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "serving.knative.dev/v1 Service") | not) |
     "\(.kind).\(.apiVersion | split("/")[0])"' | sort -u | while read -r kind; do
-    # maybe adds warnings to the objects.
-    maybe get "$kind" -A -o 'jsonpath={.items[*]}' | sed '/^Warning: /d' | jq -r --arg hold "$app/hold" \
+    maybe get "$kind" -A -o 'jsonpath={.items[*]}' | jq -r --arg hold "$app/hold" \
       'select(.metadata.annotations // {} | has($hold)) | [.kind, .metadata.namespace, .metadata.name] | join("\t")' || exit 1
   done
 }
@@ -197,6 +196,7 @@ if ! $yes; then
   exit 0
 fi
 
+say "cluster of context $(kubectl config current-context)"
 holds=$(held)
 others=$(held_of_other_kinds)
 suspensions=$(suspended)
@@ -206,7 +206,7 @@ if [[ -n $others ]] || { ! $resume && [[ -n $holds$suspensions ]]; }; then
     awk -F '\t' 'NF {print "  " $1 " " $2 "/" $3}' <<<"$holds"$'\n'"$others"
     [[ -z $suspensions ]] || echo "$suspensions"
     echo "Repair or roll them back first, or pass --resume, which resumes their rollouts."
-    [[ -z $others ]] || echo "--resume does not resume kinds of config-workloads ($(cut -f 1 <<<"$others" | sort -u | paste -sd ' ')): repair or roll them back, or resume them by hand."
+    [[ -z $others ]] || echo "--resume does not resume kinds of config-workloads ($(cut -f 1 <<<"$others" | sort -u | paste -sd ' ' -)): repair or roll them back, or resume them by hand."
   } >&2
   exit 1
 fi
@@ -303,6 +303,8 @@ fi
 left=$(list_left)
 if [[ -n $left ]]; then
   not_removed "$left"
+  # For example an APIService that does not answer.
+  [[ $left != *"namespace/$ns"* ]] || kubectl get namespace "$ns" -o 'jsonpath={range .status.conditions[?(@.status=="True")]}{.message}{"\n"}{end}' >&2
   exit 1
 fi
 echo "${part:+Part $part of }Breakwater is removed. Labels and annotations that are not about releases were kept, for example the opt-in label of namespaces."

@@ -104,3 +104,30 @@ esac
 		t.Errorf("ok %t\n%s", ok, out)
 	}
 }
+
+// kubectl passes on what a plugin for credentials writes to stderr.
+func TestUninstallIgnoresWarnings(t *testing.T) {
+	out, _, ok := removeWith(t, `echo a warning of a plugin >&2
+case "$*" in
+"get crd changeworkloads."*) ;;
+"get crd "*) exit 1 ;;
+"get changeworkloads."*) echo '{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}' ;;
+esac
+`)
+	if !ok || strings.Contains(out, "Not removed") {
+		t.Error(out)
+	}
+}
+
+func TestUninstallSaysWhyTheNamespaceStays(t *testing.T) {
+	const message = "Discovery failed for some groups"
+	out, _, ok := removeWith(t, `case "$*" in
+"get namespace "*status.conditions*) echo '`+message+`' ;;
+"get namespace "*) echo namespace/altershieldoperator-system ;;
+"get crd "*) exit 1 ;;
+esac
+`)
+	if ok || !strings.Contains(out, message) {
+		t.Error(out)
+	}
+}
