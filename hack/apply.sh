@@ -70,6 +70,7 @@ if [[ -n ${WRITE_MANIFESTS_TO:-} ]]; then
   exit
 fi
 
+echo "==> cluster of context $(kubectl config current-context)"
 for dir in "$@"; do
   if [[ $dir == config/core ]]; then check_knative; fi
 done
