@@ -126,12 +126,12 @@ func (w safeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// terminal returns the terminal to which a stream writes; nil if there is none.
+// terminal returns the terminal to which a stream writes; nil if there is none, or if it has no escape sequences.
 func terminal(stream io.Writer) *os.File {
 	if safe, ok := stream.(safeWriter); ok {
 		stream = safe.Writer
 	}
-	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) && hasEscapeSequences(f) {
 		return f
 	}
 	return nil
