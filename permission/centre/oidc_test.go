@@ -63,3 +63,13 @@ func TestAnUnreachableIssuerStopsOnlyItsTokens(t *testing.T) {
 		t.Errorf("the metrics lack %s0", unreachable)
 	}
 }
+
+func TestATokenWithAReservedNameIsAnsweredTheReason(t *testing.T) {
+	issuer := oidcissuer.New(t)
+	w := newFixtureWithIssuer(t, issuer)
+	token := issuer.Sign(t, issuer.Claims(map[string]any{"email": "system:serviceaccount:n:s"}))
+	status, problem := w.do(token, "GET", "/v1/providers", nil, nil)
+	if status != http.StatusUnauthorized || !strings.Contains(problem.Message, "system:serviceaccount:n:s") || !strings.Contains(problem.Message, "prefix") {
+		t.Errorf("status %d %+v, want 401 with the name and the key prefix", status, problem)
+	}
+}

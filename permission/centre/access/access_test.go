@@ -197,6 +197,33 @@ func TestAnOIDCTokenIsAcceptedOnlyIfAllClaimsAreValid(t *testing.T) {
 	}
 }
 
+// Otherwise whoever creates ServiceAccounts in another cluster has the names of components and admins of the centre's.
+func TestAnIssuerWithoutPrefixGivesNoReservedName(t *testing.T) {
+	issuer := oidcissuer.New(t)
+	const admin = "system:serviceaccount:altershieldoperator-system:permission-centre-admin"
+	for name, tc := range map[string]struct {
+		prefix string
+		claims map[string]any
+		want   string
+	}{
+		"a reserved user":                {"", map[string]any{"email": admin}, admin},
+		"a reserved group":               {"", map[string]any{"groups": []string{"team-a", "system:masters"}}, "system:masters"},
+		"another user":                   {"", map[string]any{"email": "systems"}, ""},
+		"a reserved user with a prefix":  {"b:", map[string]any{"email": admin}, ""},
+		"a reserved group with a prefix": {"b:", map[string]any{"groups": []string{"system:masters"}}, ""},
+	} {
+		o := NewOIDC(OIDCConfig{Issuer: issuer.URL, AllowHTTP: true, ClientID: "permission-centre", UsernameClaim: "email", Prefix: tc.prefix}, clock.RealClock{})
+		if err := o.Discover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		user, ok, err := o.Authenticate(t.Context(), issuer.Sign(t, issuer.Claims(tc.claims)))
+		var reserved ReservedName
+		if errors.As(err, &reserved); ok != (tc.want == "") || ok != (err == nil) || reserved.Name != tc.want {
+			t.Errorf("%s: %+v %v %v, want ReservedName %q", name, user, ok, err, tc.want)
+		}
+	}
+}
+
 func TestATokenOfAnUnreachableIssuerIsRejectedUnlessItsKeyIsKnown(t *testing.T) {
 	issuer := oidcissuer.New(t)
 	issuer.NoKeys.Store(true)

@@ -26,7 +26,8 @@ type OIDCConfig struct {
 	// UsernameClaim defaults to sub, GroupsClaim to groups.
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 	GroupsClaim   string `json:"groupsClaim,omitempty"`
-	// Prefix is prepended to user and group names to separate issuers.
+	// Prefix is prepended to user and group names to separate issuers. Without it, names that Kubernetes reserves are
+	// rejected.
 	Prefix string `json:"prefix,omitempty"`
 }
 
@@ -116,6 +117,17 @@ func (i IssuerUnreachable) Error() string {
 	return fmt.Sprintf("OIDC issuer %s of the token is unreachable from the permission centre; retry later, or ask an admin to check the network and the key oidc of ACCESS_FILE", i.Issuer)
 }
 
+// reservedPrefix begins the names that Kubernetes reserves, among them the users of ServiceAccounts. TokenReviews
+// give them in the centre's own cluster.
+const reservedPrefix = "system:"
+
+// ReservedName is returned for a token with a reserved name, if its issuer has no prefix.
+type ReservedName struct{ Name, Issuer string }
+
+func (r ReservedName) Error() string {
+	return fmt.Sprintf("name %s of the token is not accepted from OIDC issuer %s, because names that begin with %s are of the centre's own cluster; ask an admin to set prefix for the issuer in the key oidc of ACCESS_FILE", r.Name, r.Issuer, reservedPrefix)
+}
+
 // Authenticate verifies the signature, issuer, audience and expiry.
 func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, error) {
 	if issuerOf(token) != o.config.Issuer {
@@ -147,6 +159,13 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, erro
 	for _, g := range groups {
 		if g, ok := g.(string); ok {
 			user.Groups = append(user.Groups, o.config.Prefix+g)
+		}
+	}
+	if o.config.Prefix == "" {
+		for _, name := range user.OwnerNames() {
+			if strings.HasPrefix(name, reservedPrefix) {
+				return User{}, false, ReservedName{name, o.config.Issuer}
+			}
 		}
 	}
 	return user, true, nil

@@ -141,6 +141,7 @@ func toAPIError(err error) (int, api.Error) {
 		exists         registry.AlreadyExists
 		forbidden      access.Forbidden
 		issuer         access.IssuerUnreachable
+		reserved       access.ReservedName
 		own            apiError
 		routing        *echo.HTTPError
 	)
@@ -159,6 +160,8 @@ func toAPIError(err error) (int, api.Error) {
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: forbidden.Error()}
 	case errors.As(err, &issuer):
 		return http.StatusServiceUnavailable, api.Error{Reason: "Unavailable", Message: issuer.Error()}
+	case errors.As(err, &reserved):
+		return http.StatusUnauthorized, api.Error{Reason: "Unauthorized", Message: "unauthenticated: " + reserved.Error()}
 	case errors.As(err, &otherCluster):
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: otherCluster.Error(), Field: "clusterUID"}
 	case errors.As(err, &inUse):
