@@ -20,6 +20,8 @@ type Pod struct {
 	Labels map[string]string
 	// Completed reports whether its containers have terminated for good.
 	Completed, Terminating bool
+	// Unscheduled reports whether it has no node, so that its deletion stops nothing.
+	Unscheduled bool
 }
 
 // Namespace is the namespace of a request, or its object.
@@ -55,6 +57,7 @@ const (
 	WhiteListed          = "WhiteListed"
 	PodCompleted         = "PodCompleted"
 	PodTerminating       = "PodTerminating"
+	PodUnscheduled       = "PodUnscheduled"
 	NothingActive        = "NothingActive"
 )
 
@@ -89,6 +92,8 @@ func notCountedReason(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 		return PodTerminating
 	case p.Completed:
 		return PodCompleted
+	case p.Unscheduled:
+		return PodUnscheduled
 	case spec.WhiteListSelector != nil && selects(spec.WhiteListSelector, p.Labels, false):
 		return WhiteListed
 	default:

@@ -32,10 +32,12 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 		n    int64
 		why  string
 	}{
-		"a pod":             {plain, pod(func(*Request) {}), 1, ""},
-		"an eviction":       {plain, pod(func(r *Request) { r.Eviction = true }), 1, ""},
-		"a completed pod":   {plain, pod(func(r *Request) { r.Pods[0].Completed = true }), 0, PodCompleted},
-		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, PodTerminating},
+		"a pod":                             {plain, pod(func(*Request) {}), 1, ""},
+		"an eviction":                       {plain, pod(func(r *Request) { r.Eviction = true }), 1, ""},
+		"a completed pod":                   {plain, pod(func(r *Request) { r.Pods[0].Completed = true }), 0, PodCompleted},
+		"an unscheduled pod":                {plain, pod(func(r *Request) { r.Pods[0].Unscheduled = true }), 0, PodUnscheduled},
+		"an eviction of an unscheduled pod": {plain, pod(func(r *Request) { r.Eviction, r.Pods[0].Unscheduled = true, true }), 0, PodUnscheduled},
+		"a terminating pod":                 {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, PodTerminating},
 		"a white-listed pod": {plain, pod(func(r *Request) { r.Pods[0] = batch }),
 			0, WhiteListed},
 		"an invalid white list selects none": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),

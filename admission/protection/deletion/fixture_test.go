@@ -202,6 +202,7 @@ func newFlow(version string, limit int64, shadow bool) *v1alpha1.PodDeletionFlow
 func newPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: "node"},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }

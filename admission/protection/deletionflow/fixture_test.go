@@ -170,6 +170,7 @@ func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d4f", Controller: ptr.To(true)}},
 		},
+		Spec:   corev1.PodSpec{NodeName: "node"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	if change != nil {

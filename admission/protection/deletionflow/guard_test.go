@@ -38,6 +38,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	}
 	room := newFlow("cluster", 9, nil)
 	pod, shop := newPod("a", nil), newNamespace(nil)
+	unscheduled := newPod("b", func(p *corev1.Pod) { p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending} })
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
 		req     func(t *testing.T) *admissionv1.AdmissionRequest
@@ -83,6 +84,12 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		"a completed pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
 		}, nil, deletionflow.PodCompleted, 0, 0},
+		"an unscheduled pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return deletion(t, unscheduled)
+		}, nil, deletionflow.PodUnscheduled, 0, 0},
+		"an eviction of an unscheduled pod": {[]runtime.Object{full(nil), shop, unscheduled}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return eviction(t, "b", nil)
+		}, nil, deletionflow.PodUnscheduled, 0, 0},
 		"a pod of a terminating namespace": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a namespace within the limit": {[]runtime.Object{room, shop, pod, newPod("b", nil)},

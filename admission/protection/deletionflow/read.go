@@ -88,8 +88,8 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 	return pod, dryRun, nil
 }
 
-// active is the field selector of pods that are not completed.
-const active = "status.phase!=Succeeded,status.phase!=Failed"
+// active is the field selector of pods that have a node and are not completed.
+const active = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 
@@ -133,6 +133,7 @@ func podOf(p *corev1.Pod) deletionflow.Pod {
 		Labels:      p.Labels,
 		Completed:   workload.PodEnded(p),
 		Terminating: p.DeletionTimestamp != nil,
+		Unscheduled: p.Spec.NodeName == "",
 	}
 }
 

@@ -26,7 +26,7 @@ func TestThePodsOfANamespaceAreReadInPagesOfMetadata(t *testing.T) {
 		pages.Add(1)
 		query := r.URL.Query()
 		limit, err := strconv.Atoi(query.Get("limit"))
-		if err != nil || limit < 1 || !strings.Contains(query.Get("fieldSelector"), "status.phase!=Failed") || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		if err != nil || limit < 1 || query.Get("fieldSelector") != "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed" || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 			t.Errorf("asked for %s as %s", r.URL, r.Header.Get("Accept"))
 			limit = pods
 		}

@@ -104,6 +104,7 @@ func TestAStrangersDeletionsOpenNoBreaker(t *testing.T) {
 		raw, err := json.Marshal(&corev1.Pod{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "invented", UID: id},
+			Spec:       corev1.PodSpec{NodeName: "invented"},
 		})
 		if err != nil {
 			t.Fatal(err)
