@@ -92,7 +92,7 @@ func TestWithAServer(t *testing.T) {
 func orderSpecs() []spec {
 	return []spec{
 		{"a release scaled by an autoscaler while it runs succeeds", autoscaledRelease},
-		{"a release scaled while it runs succeeds, and a pod that is replaced during the rollout is judged again", scaledRelease},
+		{"a release scaled while it runs succeeds, and a pod is judged in place of one without a verdict", scaledRelease},
 		{"a fail of the order check in stage PRE holds the release until a person overrules it", orderFailInPre},
 		{"a fail of the order check in stage POST holds the release, and a rollback ends it", orderFailInPost},
 		{"the order is opened, started, finished and closed, each once", closedOrder},

@@ -181,8 +181,8 @@ type ChangeWorkloadStatus struct {
 	Probation *Probation `json:"probation,omitempty"`
 
 	// RolledOutPods is the number of pods that decide the release: those in batches when the rollout became complete. The
-	// rollout is complete when one pod has passed, all pods have the version, and as many as desired are in batches. Absent
-	// until then, and for a Knative Service.
+	// rollout is complete when one pod has passed, all pods have the version, and as many as desired are in batches or
+	// were deleted after they passed. Absent until then, and for a Knative Service.
 	// +optional
 	RolledOutPods int32 `json:"rolledOutPods,omitempty"`
 
