@@ -3,6 +3,7 @@ package eventrecorder
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,14 @@ const (
 	unmerged = 1000
 )
 
+// kinds returns the kinds of objects that have Events. All recorders of a process share them: they need 170 KB.
+var kinds = sync.OnceValue(func() *runtime.Scheme {
+	all := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(all))
+	utilruntime.Must(versionedscheme.AddToScheme(all))
+	return all
+})
+
 // New returns the recorder of the context, or a new one that works until the
 // context ends. A recorder does not block: Events are written in the
 // background, and repeated Events are merged or dropped.
@@ -48,10 +57,7 @@ func NewUnmerged(ctx context.Context, kube kubernetes.Interface, source string) 
 }
 
 func newRecorder(ctx context.Context, kube kubernetes.Interface, source string, limits record.CorrelatorOptions) record.EventRecorder {
-	kinds := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(kinds))
-	utilruntime.Must(versionedscheme.AddToScheme(kinds))
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(limits))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return b.NewRecorder(kinds, corev1.EventSource{Component: source})
+	return b.NewRecorder(kinds(), corev1.EventSource{Component: source})
 }
