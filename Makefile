@@ -58,8 +58,8 @@ test: ## Lint, verify, unit, release, end-to-end, chaos and upgrade tests, with 
 	@hack/test.sh lint+test-alone verify test-unit test-rates+test-cost test-models+test-release+test-cluster test-controlplane test-e2e test-chaos test-upgrade
 
 # Tests of some packages mostly wait, for example for a rate limit, so more packages are tested at
-# once than there are cores. The longest package begins first. test/property and judge/evaluate, which start no
-# goroutines, run in test-models. SQLite and its C library are C code that was translated to Go: with the race detector they
+# once than there are cores. The longest package begins first. test/property and judge/evaluate, whose code
+# starts no goroutines, run in test-models. SQLite and its C library are C code that was translated to Go: with the race detector they
 # would be slower, and the code that calls them has it.
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
