@@ -174,30 +174,9 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for range maxAttempts {
-		request, err := e.requestTo(ctx, b, false)
-		if err != nil {
-			return b, ptr.To(undecided(b, err))
-		}
+		request, answer := e.prepare(ctx, key, b)
 		if request == nil {
-			return b, nil
-		}
-		request.AdmissionID = e.admissionID
-		if blocked := e.blocked(ctx, request); blocked != nil {
-			return b, blocked
-		}
-		if e.useRecentCharge(key, b, *request) {
-			return b, nil
-		}
-		if done, err := e.carriedOut(ctx, b, *request); err != nil {
-			e.refund(ctx, budgetRequest{key, *request})
-			return b, ptr.To(undecided(b, err))
-		} else if done {
-			e.decision = DecisionRepeated
-			return b, nil
-		}
-		if reason := e.Controller.StaleReason(); reason != "" {
-			e.refund(ctx, budgetRequest{key, *request})
-			return b, ptr.To(stale(b, reason))
+			return b, answer
 		}
 		decision, err := e.Commit.Do(ctx, key, *request)
 		switch {
@@ -242,6 +221,37 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		}
 	}
 	return b, ptr.To(unsynced(b))
+}
+
+// prepare returns the request to charge, or nil and the answer; a nil answer means that the budget allows the
+// request without a charge.
+func (e *evaluation) prepare(ctx context.Context, key types.NamespacedName, b *v1alpha1.PodUnavailableBudget) (*budget.Request, *admission.Answer) {
+	request, err := e.requestTo(ctx, b, false)
+	if err != nil {
+		return nil, ptr.To(undecided(b, err))
+	}
+	if request == nil {
+		return nil, nil
+	}
+	request.AdmissionID = e.admissionID
+	if blocked := e.blocked(ctx, request); blocked != nil {
+		return nil, blocked
+	}
+	if e.useRecentCharge(key, b, *request) {
+		return nil, nil
+	}
+	if done, err := e.carriedOut(ctx, b, *request); err != nil {
+		e.refund(ctx, budgetRequest{key, *request})
+		return nil, ptr.To(undecided(b, err))
+	} else if done {
+		e.decision = DecisionRepeated
+		return nil, nil
+	}
+	if reason := e.Controller.StaleReason(); reason != "" {
+		e.refund(ctx, budgetRequest{key, *request})
+		return nil, ptr.To(stale(b, reason))
+	}
+	return request, nil
 }
 
 // deny returns the denial, unless a live read shows that the owners are deleted: the
