@@ -179,26 +179,9 @@ func decideRelease(in Input) Decision {
 	case !isCurrent(in):
 		return decideNotCurrent(in, d)
 	case len(d.Pods.Failed) > 0:
-		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
-		// The existing pods are still judged, so that a person who overrules the
-		// fail need not wait for them.
-		d.Batches, d.Deadline = decideBatches(in)
-		d.Action = suspendAction(in)
-		d.Order = decideOrder(in, false)
-		if d.Order.Outcome == v1alpha1.OutcomeFail {
-			d.Batches, d.Deadline = nil, time.Time{}
-		}
-		return d
+		return decideFailedPods(in, d)
 	case orderFailed(in):
-		// No batch is created or started: the fail is for all of them.
-		d.Order = decideOrder(in, false)
-		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonOrderCheckFailed
-		d.Detail = "the order check failed: " + d.Order.Detail
-		if failsOnlyUnjudged(in) {
-			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, orderUnjudgedDetail(in, d.Order)
-		}
-		d.Action = suspendAction(in)
-		return d
+		return decideFailedOrder(in, d)
 	case checkLost(in):
 		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
@@ -225,9 +208,41 @@ func decideRelease(in Input) Decision {
 			d.Action = ActionResume
 		}
 		return d
+	default:
+		return decideRollout(in, d)
 	}
+}
 
-	pending := in.ServerConfigured && !c.Status.Order.Opened()
+// decideFailedPods decides a current release with failed pods.
+func decideFailedPods(in Input, d Decision) Decision {
+	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
+	// The existing pods are still judged, so that a person who overrules the
+	// fail need not wait for them.
+	d.Batches, d.Deadline = decideBatches(in)
+	d.Action = suspendAction(in)
+	d.Order = decideOrder(in, false)
+	if d.Order.Outcome == v1alpha1.OutcomeFail {
+		d.Batches, d.Deadline = nil, time.Time{}
+	}
+	return d
+}
+
+// decideFailedOrder decides a current release whose order check failed. No batch is created or started: the fail is for
+// all of them.
+func decideFailedOrder(in Input, d Decision) Decision {
+	d.Order = decideOrder(in, false)
+	d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonOrderCheckFailed
+	d.Detail = "the order check failed: " + d.Order.Detail
+	if failsOnlyUnjudged(in) {
+		d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, orderUnjudgedDetail(in, d.Order)
+	}
+	d.Action = suspendAction(in)
+	return d
+}
+
+// decideRollout decides a current release that has neither failed nor ended.
+func decideRollout(in Input, d Decision) Decision {
+	pending := in.ServerConfigured && !in.ChangeWorkload.Status.Order.Opened()
 	ready := rolloutPassed(in, d.Pods)
 	d.Order = decideOrder(in, ready)
 	// Without an order the verdicts are those of a person or of another judge than the server.
@@ -235,14 +250,14 @@ func decideRelease(in Input) Decision {
 		return decideAllPassed(in, d, pending)
 	}
 	if pending {
-		deadline := orderDeadline(in)
-		late := !deadline.IsZero() && !in.Now.Before(deadline)
+		due := orderDeadline(in)
+		late := !due.IsZero() && !in.Now.Before(due)
 		if late && in.Settings.PolicyOfUnacceptedOrder() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
 		d.OrderPending, d.HeldUnaccepted = true, late
 		if !late {
-			d.Deadline = deadline
+			d.Deadline = due
 		}
 	}
 
