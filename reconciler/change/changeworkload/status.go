@@ -291,18 +291,12 @@ func setInfo(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionSt
 
 // reasonOfSucceeded returns the reason of condition Succeeded, whatever its status is.
 func reasonOfSucceeded(c *v1alpha1.ChangeWorkload) string {
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
-		return cond.Reason
-	}
-	return ""
+	return c.Status.GetCondition(apis.ConditionSucceeded).GetReason()
 }
 
 // messageOfSucceeded returns the message of condition Succeeded, whatever its status is.
 func messageOfSucceeded(c *v1alpha1.ChangeWorkload) string {
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
-		return cond.Message
-	}
-	return ""
+	return c.Status.GetCondition(apis.ConditionSucceeded).GetMessage()
 }
 
 func firstPods(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {

@@ -30,12 +30,8 @@ func matters(before, after any) bool {
 }
 
 func inputFieldsOf(c *v1alpha1.ChangeWorkload) inputFields {
-	f := inputFields{
-		release: c.Release(), phase: c.Status.Phase, savedTemplateName: c.Status.SavedTemplateName,
-		pods: c.Status.Counts.Pods > 0, deleting: c.DeletionTimestamp != nil,
+	return inputFields{
+		release: c.Release(), phase: c.Status.Phase, reason: c.Status.GetCondition(apis.ConditionSucceeded).GetReason(),
+		savedTemplateName: c.Status.SavedTemplateName, pods: c.Status.Counts.Pods > 0, deleting: c.DeletionTimestamp != nil,
 	}
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
-		f.reason = cond.Reason
-	}
-	return f
 }

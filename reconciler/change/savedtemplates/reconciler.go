@@ -120,10 +120,11 @@ func (r *Reconciler) baselineUnavailable(c *v1alpha1.ChangeWorkload) bool {
 }
 
 func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
-	in := Input{
+	return Input{
 		Current:               w.At(c),
 		Attempt:               c.Spec.Attempt,
 		Phase:                 c.Status.Phase,
+		Reason:                c.Status.GetCondition(apis.ConditionSucceeded).GetReason(),
 		Pods:                  c.Status.Counts.Pods,
 		Saved:                 c.Status.SavedTemplateName != "",
 		Replicas:              w.Replicas,
@@ -131,10 +132,6 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 		VersionRecorded:       w.VersionRecorded,
 		SelectsSavedTemplates: savedtemplate.SelectorMatches(w.Selector, w.UID),
 	}
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
-		in.Reason = cond.Reason
-	}
-	return in
 }
 
 // save saves the template, then deletes those beyond the limit, then records it in the
