@@ -68,7 +68,7 @@ func TestPodsOfASupersededSuccessDoNotMatter(t *testing.T) {
 				}
 			}
 			r := &Reconciler{lister: changelisters.NewChangeWorkloadLister(all), workloads: workloadinformertest.Run(ctx, t)}
-			if got := r.podsMatter(types.NamespacedName{Namespace: "default", Name: "web--x--v"}); got != tc.want {
+			if got := r.dependsOnPods(types.NamespacedName{Namespace: "default", Name: "web--x--v"}); got != tc.want {
 				t.Errorf("matter: %t, want %t", got, tc.want)
 			}
 		})

@@ -143,7 +143,7 @@ func TestUpdatesOfReadinessRevisionPhaseImagesAndDeletionOfAPodMatter(t *testing
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := podMatters(pod(func(*corev1.Pod) {}), tc.after); got != tc.want {
+			if got := podChangeMatters(pod(func(*corev1.Pod) {}), tc.after); got != tc.want {
 				t.Errorf("matters: %t, want %t", got, tc.want)
 			}
 		})

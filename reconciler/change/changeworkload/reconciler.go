@@ -241,9 +241,9 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	return withoutLater(in), w, nil
 }
 
-// podsMatter reports whether events of pods can change the status of their release.
+// dependsOnPods reports whether the status of a release can change with its pods.
 // The pods of a superseded release are deleted, hundreds in a second.
-func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
+func (r *Reconciler) dependsOnPods(release types.NamespacedName) bool {
 	c, err := r.lister.ChangeWorkloads(release.Namespace).Get(release.Name)
 	if err != nil {
 		return true // it is not cached yet, or was deleted, and then nothing is done

@@ -60,7 +60,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc: e.pod,
 		UpdateFunc: func(before, after any) {
-			if podMatters(before, after) {
+			if podChangeMatters(before, after) {
 				e.pod(after)
 			}
 		},
@@ -142,7 +142,7 @@ func (e *enqueuer) pod(obj any) {
 	}
 	if of, release, known := e.reconciler.revisions.ReleaseOfPod(p); known {
 		key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
-		if e.reconciler.podsMatter(key) {
+		if e.reconciler.dependsOnPods(key) {
 			e.impl.EnqueueKeyAfter(key, combineDelay)
 		}
 	}
@@ -194,11 +194,11 @@ func urgent(c *v1alpha1.ChangePod) bool {
 		})
 }
 
-// podMatters reports whether an update of a pod can change its release. Most updates are
+// podChangeMatters reports whether an update of a pod can change its release. Most updates are
 // of containers. The label operate-finished changes nothing: the pod was Ready before. The
 // label with the revision changes when a pod is updated in place. A cached pod has only the
 // containers whose image was changed (see the transform of the informer).
-func podMatters(before, after any) bool {
+func podChangeMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
 	if !okA || !okB {
