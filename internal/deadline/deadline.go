@@ -1,4 +1,4 @@
-// Package deadline computes when a deadline begins and how long a reconciler waits for it.
+// Package deadline combines deadlines, and computes how long a reconciler waits for one.
 package deadline
 
 import "time"
@@ -6,6 +6,14 @@ import "time"
 // Latest returns the later of two times, for a deadline that begins when both have passed.
 func Latest(a, b time.Time) time.Time {
 	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// Earliest returns the earlier of two times. A zero time means never.
+func Earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
 	}
 	return a

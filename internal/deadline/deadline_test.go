@@ -19,6 +19,21 @@ func TestTheShorterOfTwoWaits(t *testing.T) {
 	}
 }
 
+func TestTheEarlierOfTwoTimes(t *testing.T) {
+	never, first, second := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
+	for _, tc := range []struct{ a, b, want time.Time }{
+		{never, never, never},
+		{never, second, second},
+		{second, never, second},
+		{first, second, first},
+		{second, first, first},
+	} {
+		if got := Earliest(tc.a, tc.b); !got.Equal(tc.want) {
+			t.Errorf("Earliest(%v, %v) = %v, want %v", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
+
 func TestTheWaitForAPastTimeIsNotNone(t *testing.T) {
 	now := time.Unix(10, 0)
 	if got := WaitUntil(now.Add(-time.Hour), now); got <= 0 {

@@ -258,13 +258,13 @@ func whileAwaitingVerdict(in Input, s v1alpha1.Stage, sub *v1alpha1.Submission, 
 		// The writer of the intent makes the call, and the verdict usually follows at
 		// once. Otherwise function submit stores the answer, or calls again.
 		if call := sub.IntentTime.Add(resend.CallDelay); s == v1alpha1.StagePost && sub.Error == nil && in.Now.Before(call) {
-			d.WakeStage, d.Deadline = "", earlier(d.Deadline, call)
+			d.WakeStage, d.Deadline = "", deadline.Earliest(d.Deadline, call)
 		}
 		return d
 	}
 	d.WakeFor = resend.ForVerdict
 	if ask := answeredAt(sub).Add(resend.VerdictDelay); in.Now.Before(ask) {
-		d.WakeStage, d.Deadline = "", earlier(d.Deadline, ask)
+		d.WakeStage, d.Deadline = "", deadline.Earliest(d.Deadline, ask)
 	}
 	return d
 }
@@ -307,13 +307,6 @@ func endedUnjudged(c *v1alpha1.ChangePod) bool {
 	default:
 		return !c.Status.VerdictOf(v1alpha1.StagePre).EndsStage()
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func done(message v1alpha1.BatchPhase, reason, detail string, since time.Time) Decision {

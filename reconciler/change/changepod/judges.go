@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
@@ -64,9 +65,7 @@ func withJudges(in Input, server Decision) Decision {
 		d.Reason, d.Detail = v1alpha1.ReasonVerdictTimedOut, unjudgedDetail(c, s.holding)
 	}
 	d.WakeJudges = s.wake
-	if !s.deadline.IsZero() && (d.Deadline.IsZero() || s.deadline.Before(d.Deadline)) {
-		d.Deadline = s.deadline
-	}
+	d.Deadline = deadline.Earliest(d.Deadline, s.deadline)
 	return d
 }
 
@@ -86,9 +85,7 @@ func stateOfJudges(in Input) judgesState {
 		hasTime := in.Now.Before(end) && !in.Superseded && (!endedByTimeout || j.Optional)
 		if hasTime {
 			s.wake = append(s.wake, j.Name)
-			if s.deadline.IsZero() || end.Before(s.deadline) {
-				s.deadline = end
-			}
+			s.deadline = deadline.Earliest(s.deadline, end)
 		}
 		switch {
 		case j.Optional:

@@ -41,7 +41,7 @@ func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	}
 	since := in.Now
 	for _, p := range waiting {
-		since = earliest(p.waitingSince(), since)
+		since = deadline.Earliest(p.waitingSince(), since)
 	}
 	due := since.Add(in.Settings.WaitThreshold)
 	if in.Workload.complete() || !in.Now.Before(due) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -163,7 +164,7 @@ func Decide(in Input) Decision {
 	d := decideRelease(in)
 	d.Probation = probationOf(in, d.Phase)
 	d.RolledOutPods = rolledOutPods(in, d)
-	d.Deadline = earliest(d.Deadline, futureLook(d.Probation, in.Now))
+	d.Deadline = deadline.Earliest(d.Deadline, futureLook(d.Probation, in.Now))
 	return d
 }
 
@@ -263,7 +264,7 @@ func decideRollout(in Input, d Decision) Decision {
 
 	var next time.Time
 	d.Batches, next = decideBatches(in)
-	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
+	d.Deadline = deadline.Earliest(deadline.Earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = decideRunning(in, d)
 	if d.Reason == v1alpha1.ReasonRollingOut || d.Reason == v1alpha1.ReasonRolloutStuck {
 		d.timeOut(in)
@@ -375,7 +376,7 @@ func rolloutSummary(in Input, d Decision) string {
 func (d *Decision) timeOut(in Input) {
 	due := timeoutsSince(in).Add(in.Settings.ReleaseTimeout)
 	if in.Now.Before(due) {
-		d.Deadline = earliest(d.Deadline, due)
+		d.Deadline = deadline.Earliest(d.Deadline, due)
 		return
 	}
 	d.Phase, d.Reason = v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut
@@ -412,11 +413,4 @@ func checkLost(in Input) bool {
 func isNew(c *v1alpha1.ChangeWorkload) bool {
 	reason := reasonOfSucceeded(c)
 	return c.Status.Phase == v1alpha1.ReleaseInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }

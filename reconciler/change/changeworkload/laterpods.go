@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -69,7 +70,7 @@ func afterFirstPods(in Input) func(Pod) bool {
 			}
 			of := first[generatedFrom(p.Pod)]
 			of.count++
-			of.since = earliest(of.since, c.CreationTimestamp.Time)
+			of.since = deadline.Earliest(of.since, c.CreationTimestamp.Time)
 			first[generatedFrom(p.Pod)] = of
 		}
 	}

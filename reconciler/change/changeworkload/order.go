@@ -172,7 +172,7 @@ func whileAwaitingVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageV
 	}
 	o.WakeFor = resend.ForVerdict
 	if ask := answered.Add(resend.VerdictDelay); in.Now.Before(ask) {
-		o.WakeSubmit, o.Deadline = false, earliest(o.Deadline, ask)
+		o.WakeSubmit, o.Deadline = false, deadline.Earliest(o.Deadline, ask)
 	}
 	return o
 }

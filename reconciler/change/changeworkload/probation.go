@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
@@ -59,7 +60,7 @@ func probationOf(in Input, phase v1alpha1.ReleasePhase) *v1alpha1.Probation {
 		last, final = r.LookTime.Time, r.Final
 	}
 	if phase == v1alpha1.ReleaseSuccess && current && !final && !batch.JudgedByPerson() {
-		at := metav1.NewTime(earliest(last.Add(lookDistance(next.Looks)), next.EndTime.Time))
+		at := metav1.NewTime(deadline.Earliest(last.Add(lookDistance(next.Looks)), next.EndTime.Time))
 		next.NextLookTime = &at
 	}
 	return next
