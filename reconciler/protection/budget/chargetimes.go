@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 )
 
 // chargeTimes records since when each charge is known, in memory only: a new leader
@@ -64,8 +65,8 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 			at = now
 		}
 		after[key] = at
-		if left := at.Add(c.expiry + grace).Sub(now); left > 0 && (next == 0 || left < next) {
-			next = left
+		if left := at.Add(c.expiry + grace).Sub(now); left > 0 {
+			next = deadline.ShorterWait(next, left)
 		}
 	}
 	delete(c.since, name)

@@ -25,6 +25,7 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -73,9 +74,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 		settledWait = settledRetention
 	}
 	for _, wait := range []time.Duration{expires, settledWait, d.resync} {
-		if wait > 0 && (again == 0 || wait < again) {
-			again = wait
-		}
+		again = deadline.ShorterWait(again, wait)
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
