@@ -77,32 +77,34 @@ func discover(ctx context.Context, issuers []*access.OIDC) {
 	all.Wait()
 }
 
-// watchIssuers calls unreachable issuers until they answer, and logs when an issuer
-// becomes unreachable or reachable.
+// watchIssuers calls unreachable issuers until they answer.
 func (c *Centre) watchIssuers(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, issuer := range c.issuers {
-		all.Go(func() {
-			ticker := time.NewTicker(issuerRetryInterval)
-			defer ticker.Stop()
-			for unreachable := false; ctx.Err() == nil; {
-				failure := issuer.Failure()
-				if failure != nil && !unreachable {
-					c.log.Warn("an OIDC issuer is unreachable; its tokens are rejected until it answers, unless their key is known", "issuer", issuer.Issuer(), "error", failure)
-				} else if failure == nil && unreachable {
-					c.log.Info("the OIDC issuer answers again", "issuer", issuer.Issuer())
-				}
-				unreachable = failure != nil
-				select {
-				case <-ctx.Done():
-				case <-ticker.C:
-					if issuer.Failure() != nil {
-						_ = issuer.Discover(ctx) // recorded as its Failure
-					}
-				}
-			}
-		})
+		all.Go(func() { c.watchIssuer(ctx, issuer) })
 	}
 	all.Wait()
 	return nil
+}
+
+// watchIssuer calls an issuer while it is unreachable, and logs when it becomes unreachable or reachable.
+func (c *Centre) watchIssuer(ctx context.Context, issuer *access.OIDC) {
+	ticker := time.NewTicker(issuerRetryInterval)
+	defer ticker.Stop()
+	for unreachable := false; ctx.Err() == nil; {
+		failure := issuer.Failure()
+		if failure != nil && !unreachable {
+			c.log.Warn("an OIDC issuer is unreachable; its tokens are rejected until it answers, unless their key is known", "issuer", issuer.Issuer(), "error", failure)
+		} else if failure == nil && unreachable {
+			c.log.Info("the OIDC issuer answers again", "issuer", issuer.Issuer())
+		}
+		unreachable = failure != nil
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+			if issuer.Failure() != nil {
+				_ = issuer.Discover(ctx) // recorded as its Failure
+			}
+		}
+	}
 }
