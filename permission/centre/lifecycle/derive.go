@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -16,14 +17,11 @@ type Status struct {
 // Derive returns the status of an application from its grants.
 func Derive(revokeRequested bool, grants []store.Grant) Status {
 	first := func(states ...api.State) *store.Grant {
-		for i, g := range grants {
-			for _, s := range states {
-				if g.State == s {
-					return &grants[i]
-				}
-			}
+		i := slices.IndexFunc(grants, func(g store.Grant) bool { return slices.Contains(states, g.State) })
+		if i < 0 {
+			return nil
 		}
-		return nil
+		return &grants[i]
 	}
 	count := func(state api.State) (n int) {
 		for _, g := range grants {
