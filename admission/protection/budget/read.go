@@ -166,11 +166,8 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range above {
-			if o.UID == deleted.UID {
-				a.Pods = append(a.Pods, p)
-				break
-			}
+		if slices.ContainsFunc(above, func(o budget.Owner) bool { return o.UID == deleted.UID }) {
+			a.Pods = append(a.Pods, p)
 		}
 	}
 	return a, nil
