@@ -46,15 +46,15 @@ const (
 
 // denial returns the answer that denies a request. It has no Retry-After, because
 // client-go would block the worker of a controller for that time.
-func denial(a *request, name string, d deletionflow.Decision, now time.Time) admission.Answer {
+func denial(r *request, name string, d deletionflow.Decision, now time.Time) admission.Answer {
 	if d.Err != nil {
 		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion that counts is denied: %v. "+
-			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, d.Err, name)
-		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFlowControl, Message: d.Err.Error()}))
+			"Way out: kubectl edit pdfc %s", verb(r), r.subject, name, d.Err, name)
+		return admission.Deny(DecisionDenied, status(r, name, message, metav1.StatusCause{Type: causeFlowControl, Message: d.Err.Error()}))
 	}
 	used := fmt.Sprintf("%d of %d in %s", d.Exceeded.Used, d.Exceeded.Rule.Limit, d.Exceeded.Rule.Text)
 	what := "is one more"
-	if a.OfNamespace {
+	if r.OfNamespace {
 		what = fmt.Sprintf("deletes %d pods", d.CountsAs)
 	}
 	when := fmt.Sprintf("the limit never allows %d at once", d.CountsAs)
@@ -64,16 +64,16 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 		when = fmt.Sprintf("deletions are allowed again at %s (in %s)", at, d.RoomTime.Sub(now).Round(time.Second))
 		causes = append(causes, metav1.StatusCause{Type: causeRoomTime, Field: "status.roomTime", Message: at})
 	}
-	ways := waysOut(a, name, !d.RoomTime.IsZero())
+	ways := waysOut(r, name, !d.RoomTime.IsZero())
 	for _, way := range ways {
 		causes = append(causes, metav1.StatusCause{Type: causeWayOut, Message: way})
 	}
 	message := fmt.Sprintf("%s of %s is denied by PodDeletionFlowControl %s: %d deletions were counted in %s (limit %d), and this %s; %s. Ways out: %s",
-		verb(a), a.subject, name, d.Exceeded.Used, d.Exceeded.Rule.Text, d.Exceeded.Rule.Limit, what, when, strings.Join(ways, "; or "))
-	return admission.Deny(DecisionDenied, status(a, name, message, causes...))
+		verb(r), r.subject, name, d.Exceeded.Used, d.Exceeded.Rule.Text, d.Exceeded.Rule.Limit, what, when, strings.Join(ways, "; or "))
+	return admission.Deny(DecisionDenied, status(r, name, message, causes...))
 }
 
-func waysOut(a *request, name string, passes bool) (ways []string) {
+func waysOut(r *request, name string, passes bool) (ways []string) {
 	if passes {
 		ways = append(ways, "wait until then")
 	}
@@ -82,14 +82,14 @@ func waysOut(a *request, name string, passes bool) (ways []string) {
 		ways = append(ways, fmt.Sprintf("stop counting earlier deletions (kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ))",
 			name, v1alpha1.ClosedAnnotation))
 	}
-	if a.OfNamespace {
+	if r.OfNamespace {
 		ways = append(ways, "first delete or scale down the workloads of the namespace in steps")
 	}
 	return ways
 }
 
-func verb(a *request) string {
-	if a.Eviction {
+func verb(r *request) string {
+	if r.Eviction {
 		return "eviction"
 	}
 	return "deletion"
@@ -97,12 +97,12 @@ func verb(a *request) string {
 
 // status returns Forbidden for a deletion, and for an eviction TooManyRequests, on
 // which kubectl drain waits and retries.
-func status(a *request, name, message string, causes ...metav1.StatusCause) metav1.Status {
+func status(r *request, name, message string, causes ...metav1.StatusCause) metav1.Status {
 	s := metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Name: name, Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols", Causes: causes},
 	}
-	if a.Eviction {
+	if r.Eviction {
 		s.Code, s.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	}
 	return s

@@ -77,14 +77,14 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	if len(flows) == 0 {
 		return admission.Allow(DecisionNoFlowControl)
 	}
-	a, err := reader{g.Pods, g.Objects, g.Namespaces}.read(ctx, req)
+	r, err := reader{g.Pods, g.Objects, g.Namespaces}.read(ctx, req)
 	if err != nil {
 		return unanswered(admission.DecisionOf(err), err, flows)
 	}
-	if a == nil {
+	if r == nil {
 		return admission.Allow(DecisionPodNotFound)
 	}
-	return g.decide(ctx, a, flows)
+	return g.decide(ctx, r, flows)
 }
 
 // LikelyDenies reports whether, according to the cache, a flow control that is not in shadow mode
@@ -115,20 +115,20 @@ func (g Guard) likelyDenies(f *v1alpha1.PodDeletionFlowControl, r deletionflow.R
 
 // decide applies one flow control after the other. The first that denies decides; the
 // counts of those before it are kept.
-func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
-	matching, why := g.applicable(a, flows)
+func (g Guard) decide(ctx context.Context, r *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
+	matching, why := g.applicable(r, flows)
 	if len(matching) == 0 {
 		return admission.Allow(why)
 	}
 	if err := g.Clock.SkewError(); err != nil {
 		return unanswered(DecisionDeniedClockSkew, err, matching)
 	}
-	if blocked := g.blocked(ctx, a, matching); blocked != nil {
+	if blocked := g.blocked(ctx, r, matching); blocked != nil {
 		return *blocked
 	}
 	answer := admission.Allow(DecisionCounted)
 	for _, f := range matching {
-		d, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
+		d, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, r.Request)
 		switch {
 		case apierrs.IsNotFound(err): // deleted in the meantime
 		case err != nil && f.Spec.Shadow:
@@ -136,13 +136,13 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		case err != nil:
 			return undecided(admission.DecisionOf(err), err)
 		case !d.Allowed:
-			denied := denial(a, f.Name, d, g.Clock.Now())
-			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, denied)
-			g.sendDenied(ctx, a, f, denied)
+			denied := denial(r, f.Name, d, g.Clock.Now())
+			g.recordEvent(r, f, v1alpha1.ReasonDeletionDenied, denied)
+			g.sendDenied(ctx, r, f, denied)
 			return denied
 		case d.Shadow:
-			denied := denial(a, f.Name, d, g.Clock.Now())
-			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
+			denied := denial(r, f.Name, d, g.Clock.Now())
+			g.recordEvent(r, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
 			answer.Decision = DecisionShadow
 			answer = answer.Warn("allowed in shadow mode: " + denied.Response.Result.Message)
 		}
@@ -153,9 +153,9 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 // applicable returns the flow controls that count the request, or why none does. The decision is
 // repeated on the committed state. Those that likely deny come first, so that the others do not count
 // what these deny, and those in shadow mode last, so that they count only what the others allowed.
-func (g Guard) applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
+func (g Guard) applicable(r *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
-		n, notCounted := deletionflow.Count(&f.Spec, a.Request)
+		n, notCounted := deletionflow.Count(&f.Spec, r.Request)
 		if n > 0 {
 			matching = append(matching, f)
 		} else if why == "" || notCounted != deletionflow.OutOfScope {
@@ -167,7 +167,7 @@ func (g Guard) applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) 
 		switch {
 		case f.Spec.Shadow:
 			ranks[f.Name] = 1
-		case len(matching) > 1 && g.likelyDenies(f, a.Request):
+		case len(matching) > 1 && g.likelyDenies(f, r.Request):
 			ranks[f.Name] = -1
 		}
 	}
@@ -178,11 +178,11 @@ func (g Guard) applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) 
 }
 
 // blocked returns the denial of an eviction that the API server will refuse because of PodDisruptionBudgets.
-func (g Guard) blocked(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) *admission.Answer {
-	if !a.Eviction || a.DryRun {
+func (g Guard) blocked(ctx context.Context, r *request, flows []*v1alpha1.PodDeletionFlowControl) *admission.Answer {
+	if !r.Eviction || r.DryRun {
 		return nil
 	}
-	refusal, err := g.PDBs.Blocking(ctx, a.pod)
+	refusal, err := g.PDBs.Blocking(ctx, r.pod)
 	if err != nil {
 		answer := unanswered(admission.DecisionOf(err), err, flows)
 		return &answer

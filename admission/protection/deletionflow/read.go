@@ -98,15 +98,15 @@ func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionReque
 	if err := json.Unmarshal(req.OldObject.Raw, &ns); err != nil {
 		return nil, fmt.Errorf("decode namespace: %w", err)
 	}
-	a := &request{
+	out := &request{
 		subject: "namespace " + ns.Name,
 		Request: deletionflow.Request{
 			UID: ns.UID, Namespace: namespaceOf(&ns), OfNamespace: true, DryRun: ptr.Deref(req.DryRun, false),
 			User: req.UserInfo.Username, Owner: "Namespace " + ns.Name,
 		},
 	}
-	if a.Namespace.Terminating {
-		return a, nil
+	if out.Namespace.Terminating {
+		return out, nil
 	}
 	// Pages of metadata: a namespace may have thousands of pods.
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -115,13 +115,13 @@ func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionReque
 	if err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: active}, func(o runtime.Object) error {
 		p, err := meta.Accessor(o)
 		if err == nil {
-			a.Pods = append(a.Pods, deletionflow.Pod{Labels: p.GetLabels(), Terminating: p.GetDeletionTimestamp() != nil})
+			out.Pods = append(out.Pods, deletionflow.Pod{Labels: p.GetLabels(), Terminating: p.GetDeletionTimestamp() != nil})
 		}
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("list the pods of namespace %s: %w", ns.Name, err)
 	}
-	return a, nil
+	return out, nil
 }
 
 func namespaceOf(ns *corev1.Namespace) deletionflow.Namespace {

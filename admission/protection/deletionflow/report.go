@@ -11,27 +11,27 @@ import (
 )
 
 // recordEvent records a Kubernetes Event for a denial.
-func (g Guard) recordEvent(a *request, f *v1alpha1.PodDeletionFlowControl, reason string, denied admission.Answer) {
-	if !a.DryRun {
+func (g Guard) recordEvent(r *request, f *v1alpha1.PodDeletionFlowControl, reason string, denied admission.Answer) {
+	if !r.DryRun {
 		g.Recorder.Event(f, corev1.EventTypeWarning, reason, denied.Response.Result.Message)
 	}
 }
 
 // sendDenied publishes a denial as a CloudEvent.
-func (g Guard) sendDenied(ctx context.Context, a *request, f *v1alpha1.PodDeletionFlowControl, denied admission.Answer) {
-	if a.DryRun {
+func (g Guard) sendDenied(ctx context.Context, r *request, f *v1alpha1.PodDeletionFlowControl, denied admission.Answer) {
+	if r.DryRun {
 		return
 	}
 	d := events.DeletionDenied{
 		DeniedBy:  events.Denier{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodDeletionFlowControl", Name: f.Name, UID: f.UID},
-		Operation: string(v1alpha1.OperationDelete), Object: a.Namespace.Name,
-		User: a.User, Reason: v1alpha1.ReasonDeletionDenied, Message: denied.Response.Result.Message,
+		Operation: string(v1alpha1.OperationDelete), Object: r.Namespace.Name,
+		User: r.User, Reason: v1alpha1.ReasonDeletionDenied, Message: denied.Response.Result.Message,
 	}
-	if a.Eviction {
+	if r.Eviction {
 		d.Operation = string(v1alpha1.OperationEvict)
 	}
-	if a.pod != nil {
-		d.Namespace, d.Object = a.pod.Namespace, a.pod.Name
+	if r.pod != nil {
+		d.Namespace, d.Object = r.pod.Namespace, r.pod.Name
 	}
 	g.Denials.Publish(ctx, d)
 }
