@@ -88,17 +88,21 @@ func (c Candidates) proven() (Target, bool, string) {
 	slices.SortStableFunc(versions, func(a, b VersionState) int {
 		_, savedA := savedtemplate.Find(c.Saved, a.Version)
 		_, savedB := savedtemplate.Find(c.Saved, b.Version)
-		if savedA != savedB {
-			return map[bool]int{true: -1, false: 1}[savedA]
+		switch {
+		case savedA && !savedB:
+			return -1
+		case savedB && !savedA:
+			return 1
+		default:
+			return cmp.Compare(b.Number, a.Number)
 		}
-		return cmp.Compare(b.Number, a.Number)
 	})
-	seen := map[string]bool{}
+	otherHasPods := false
 	for _, v := range versions {
 		if v.Version == c.Current || v.Pods == 0 {
 			continue
 		}
-		seen[v.Version] = true
+		otherHasPods = true
 		if v.Ready < v.Pods || c.Failed(v.Version) {
 			continue
 		}
@@ -108,7 +112,7 @@ func (c Candidates) proven() (Target, bool, string) {
 		}
 		return t, true, ""
 	}
-	if len(seen) > 0 {
+	if otherHasPods {
 		return Target{}, false, "each other version with pods failed its check or has pods that are not Ready"
 	}
 	if c.CurrentHasReadyPod {
