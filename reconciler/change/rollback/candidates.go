@@ -13,7 +13,7 @@ import (
 // candidates gathers the possible targets: saved templates and, if needed, the
 // versions with their pods. Templates come from the API server, because caches omit
 // them.
-func (r *Reconciler) candidates(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, decision Decision, w *liveworkload.Workload) (Candidates, error) {
+func (r *Reconciler) candidates(ctx context.Context, c *v1alpha1.ChangeWorkload, in Input, decision Decision, w *liveworkload.Workload) (Candidates, error) {
 	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {
 		return Candidates{}, err
@@ -29,7 +29,7 @@ func (r *Reconciler) candidates(ctx context.Context, c *v1alpha1.ChangeWorkload,
 	if decision.Kind != v1alpha1.RollbackSelfHealing {
 		return out, nil
 	}
-	for _, p := range s.Pods {
+	for _, p := range in.Pods {
 		out.CurrentHasReadyPod = out.CurrentHasReadyPod || p.Ready
 	}
 	out.Versions, err = r.versions(ctx, w)

@@ -108,7 +108,7 @@ func isInitializing(c corev1.ContainerStatus) bool { return c.State.Running != n
 func (p Pod) waitsForNode() bool { return p.Fault == unschedulable || p.Fault == pending }
 
 // inCrashLoop reports whether the pod has crashed too often to be Ready for long. The restarts of a pod that is older than
-// the release are not counted: they include those of its former versions. began is Situation.Began.
+// the release are not counted: they include those of its former versions. began is Input.Began.
 func (p Pod) inCrashLoop(began time.Time) bool {
 	return p.Restarts >= crashes && !p.Created.Before(began)
 }

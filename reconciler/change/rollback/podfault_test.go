@@ -92,9 +92,9 @@ func TestAPodWithInitContainersIsStuckOnlyIfOneFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := underWay()
-			s.Pods = []Pod{podOf(cached.(*corev1.Pod))}
-			if got := Due(s).Kind != ""; got != tc.stuck {
+			in := underWay()
+			in.Pods = []Pod{podOf(cached.(*corev1.Pod))}
+			if got := Decide(in).Kind != ""; got != tc.stuck {
 				t.Errorf("stuck: %v", got)
 			}
 		})

@@ -95,11 +95,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return again(err)
 	}
 	next, denied := r.deleteBlockingPods(ctx, c, w)
-	s, err := r.situation(c, w)
+	in, err := r.gather(c, w)
 	if err != nil {
 		return errors.Join(err, denied)
 	}
-	decision := Due(s)
+	decision := Decide(in)
 	switch {
 	case decision.Drop:
 		err = r.changed(ctx, c, w, r.drop(ctx, w, decision.Message))
@@ -107,7 +107,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		r.reportOnce(ctx, c, w, decision.Message)
 	case decision.Kind != "":
 		var later time.Duration
-		if later, err = r.rollBack(ctx, c, s, decision); later > 0 {
+		if later, err = r.rollBack(ctx, c, in, decision); later > 0 {
 			next = later
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return again(err)
 	}
 	if !decision.NextCheck.IsZero() {
-		next = max(decision.NextCheck.Sub(s.Now), time.Millisecond)
+		next = max(decision.NextCheck.Sub(in.Now), time.Millisecond)
 	}
 	if next > 0 {
 		return controller.NewRequeueAfter(next)
@@ -150,12 +150,13 @@ func again(err error) error {
 	return err
 }
 
-// situation reads the input of Due from caches.
-func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
-	s := Situation{
+// gather reads the input of Decide from caches.
+func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Input, error) {
+	in := Input{
 		Now: r.clock.Now(), Settings: r.settings(),
 		Release:           c.Release(),
 		Phase:             c.Status.Phase,
+		Reason:            c.Status.GetCondition(apis.ConditionSucceeded).GetReason(),
 		Current:           at(w, c),
 		ReplacesGradually: w.ReplacesGradually,
 		PausedOrHeld:      w.PausedOrHeld(),
@@ -164,24 +165,21 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Request:           v1alpha1.RollbackRequestOf(w.Annotations),
 	}
 	if w.Kind.UpdatesInPlace() {
-		s.Began = c.CreationTimestamp.Time
+		in.Began = c.CreationTimestamp.Time
 	}
 	_, asked := w.Annotations[v1alpha1.RollbackRequestAnnotation]
-	s.RequestMalformed = asked && s.Request == nil
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
-		s.Reason = cond.Reason
-	}
-	if !s.Current || w.Complete {
-		return s, nil
+	in.RequestMalformed = asked && in.Request == nil
+	if !in.Current || w.Complete {
+		return in, nil
 	}
 	var err error
-	s.Pods, err = r.ofRelease(w, s.Release)
-	return s, err
+	in.Pods, err = r.ofRelease(w, in.Release)
+	return in, err
 }
 
 // rollBack performs the rollback if there is a target. It returns the time until the next
 // check; 0 if there is nothing to wait for.
-func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, decision Decision) (time.Duration, error) {
+func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, in Input, decision Decision) (time.Duration, error) {
 	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
 		return 0, err
@@ -203,7 +201,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 			"kind", w.Kind.Kind, "workload", w.Name, "recorded", w.Release.Version, "version", w.TemplateVersion)
 		return webhookRetry, nil
 	}
-	candidates, err := r.candidates(ctx, c, s, decision, w)
+	candidates, err := r.candidates(ctx, c, in, decision, w)
 	if err != nil {
 		return 0, err
 	}
@@ -214,11 +212,11 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	case !ok:
 		r.reportOnce(ctx, c, w.Workload, decision.Message+"; "+why)
 		if decision.Kind == v1alpha1.RollbackSelfHealing {
-			return checkInterval(s.Settings.HealAfter), nil // the pods of the other version may become Ready
+			return checkInterval(in.Settings.HealAfter), nil // the pods of the other version may become Ready
 		}
 		return 0, nil
 	}
-	answered, err := r.write(ctx, w, newRollback(s, decision, target), target)
+	answered, err := r.write(ctx, w, newRollback(in, decision, target), target)
 	if err != nil {
 		return 0, r.changed(ctx, c, w.Workload, err)
 	}

@@ -116,9 +116,9 @@ func TestARestartBeforeTheReleaseIsNoReasonToRollBackAPodThatIsUpdatedInPlace(t 
 	c.CreationTimestamp = metav1.NewTime(ago(time.Minute))
 	cloneSet := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Revisions: workload.ControllerRevisions}
 	for kind, want := range map[*workload.Kind]time.Time{&cloneSet: ago(time.Minute), &workload.StatefulSet: {}} {
-		s, err := w.situation(c, &workload.Workload{Kind: *kind})
-		if err != nil || !s.Began.Equal(want) {
-			t.Errorf("a release of a %s began at %s, want %s; %v", kind.Kind, s.Began, want, err)
+		in, err := w.gather(c, &workload.Workload{Kind: *kind})
+		if err != nil || !in.Began.Equal(want) {
+			t.Errorf("a release of a %s began at %s, want %s; %v", kind.Kind, in.Began, want, err)
 		}
 	}
 }

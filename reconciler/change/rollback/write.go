@@ -21,18 +21,18 @@ const (
 )
 
 // newRollback returns the rollback for the workload's annotation.
-func newRollback(s Situation, decision Decision, target Target) v1alpha1.Rollback {
+func newRollback(in Input, decision Decision, target Target) v1alpha1.Rollback {
 	message := decision.Message + "; the target is version " + target.Version + " because " + target.Proof
 	return v1alpha1.Rollback{
 		Kind:        decision.Kind,
-		FromVersion: s.Release.Version,
-		FromAttempt: s.Release.Attempt,
+		FromVersion: in.Release.Version,
+		FromAttempt: in.Release.Attempt,
 		ToVersion:   target.Version,
-		Attempt:     s.Release.NextAttempt(),
+		Attempt:     in.Release.NextAttempt(),
 		Times:       decision.Times,
 		User:        decision.User,
 		Message:     text.Truncate(message, maxMessage),
-		Time:        metav1.NewTime(s.Now),
+		Time:        metav1.NewTime(in.Now),
 	}
 }
 

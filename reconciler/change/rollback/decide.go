@@ -19,8 +19,8 @@ const (
 	maxNamed = 3
 )
 
-// Situation is the input of Due, read from caches.
-type Situation struct {
+// Input is the input of Decide, read from caches.
+type Input struct {
 	Now      time.Time
 	Settings settings.Settings
 	// Release is that of the ChangeWorkload, Phase its state, Reason that of
@@ -65,53 +65,53 @@ type Decision struct {
 	NextCheck time.Time
 }
 
-// Due decides whether a rollback is due. A version and attempt is rolled back
+// Decide decides whether a rollback is due. A version and attempt is rolled back
 // at most once, because the rollback is a new attempt.
-func Due(s Situation) Decision {
+func Decide(in Input) Decision {
 	switch {
-	case !s.Current:
+	case !in.Current:
 		return Decision{}
-	case s.RequestMalformed:
+	case in.RequestMalformed:
 		return Decision{Drop: true, Message: "the request cannot be parsed"}
-	case s.Request != nil && s.Request.Attempt != s.Release.Attempt:
-		return Decision{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", s.Request.Attempt, s.Release.Attempt)}
-	case s.Request != nil:
-		return Decision{Kind: v1alpha1.RollbackRequested, Version: s.Request.Version, User: s.Request.User,
-			Message: s.Request.User + " requested it"}
-	case s.Release.Attempt == 0, s.Last != nil && s.Last.Attempt == s.Release.Attempt:
+	case in.Request != nil && in.Request.Attempt != in.Release.Attempt:
+		return Decision{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", in.Request.Attempt, in.Release.Attempt)}
+	case in.Request != nil:
+		return Decision{Kind: v1alpha1.RollbackRequested, Version: in.Request.Version, User: in.Request.User,
+			Message: in.Request.User + " requested it"}
+	case in.Release.Attempt == 0, in.Last != nil && in.Last.Attempt == in.Release.Attempt:
 		// A baseline began no rollout, and only a person can roll back a
 		// rollback by Breakwater.
 		return Decision{}
-	case s.Phase == v1alpha1.ReleaseSuspend:
-		return s.failed()
-	case s.Phase == v1alpha1.ReleaseSuccess:
+	case in.Phase == v1alpha1.ReleaseSuspend:
+		return decideFailed(in)
+	case in.Phase == v1alpha1.ReleaseSuccess:
 		return Decision{}
 	default:
-		return s.stuck()
+		return decideStuck(in)
 	}
 }
 
-// failed decides for a release that failed its check. With isBlockingUp off
+// decideFailed decides for a release that failed its check. With isBlockingUp off
 // nothing is stopped, so nothing is rolled back either.
-func (s Situation) failed() Decision {
-	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.IsFailedCheckReason(s.Reason) {
+func decideFailed(in Input) Decision {
+	if !in.Settings.AutomaticRollback || !in.Settings.Blocking || !v1alpha1.IsFailedCheckReason(in.Reason) {
 		return Decision{}
 	}
-	return s.limited(Decision{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
+	return limitConsecutive(in, Decision{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + in.Reason + ")"})
 }
 
-// stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
+// decideStuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
 // HealAfter, and no pod became Ready in that time. A Ready pod that has crashed three times counts here only while more
 // such pods are Ready than pods have such a fault: then the version recovers. A pod that has ended counts only while no other one
 // is without a fault: then it may be that nodes reject each pod of the version. Otherwise it was evicted, and another one replaced it.
 // A pod that waits for its node counts only while no pod is Ready: otherwise the cluster is the cause, and not the version.
-func (s Situation) stuck() Decision {
-	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
+func decideStuck(in Input) Decision {
+	if !in.Settings.SelfHealing || !in.ReplacesGradually || in.PausedOrHeld || in.Complete {
 		return Decision{}
 	}
-	late := s.Now.Add(-s.Settings.HealAfter)
-	pods := s.Pods
+	late := in.Now.Add(-in.Settings.HealAfter)
+	pods := in.Pods
 	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Ready || !p.Ended && p.Fault == "" }) {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Ended })
 	}
@@ -120,18 +120,18 @@ func (s Situation) stuck() Decision {
 	progressing, recovering, readyAgain := false, false, 0
 	for _, p := range pods {
 		switch {
-		case p.Ready && p.inCrashLoop(s.Began):
+		case p.Ready && p.inCrashLoop(in.Began):
 			readyAgain++
 			recovering = recovering || p.Changed.After(late)
 		case p.Ready:
 			progressing = progressing || p.Changed.After(late)
 		case anyReady && p.waitsForNode():
-		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
+		case p.Fault != "" && !p.since().After(late) && !in.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}
 	if len(bad) == 0 || progressing || recovering && readyAgain > len(bad) {
-		return Decision{NextCheck: s.Now.Add(checkInterval(s.Settings.HealAfter))}
+		return Decision{NextCheck: in.Now.Add(checkInterval(in.Settings.HealAfter))}
 	}
 	recovered := "none"
 	if recovering {
@@ -141,17 +141,17 @@ func (s Situation) stuck() Decision {
 	if len(bad) > maxNamed {
 		names += ", ..."
 	}
-	return s.limited(Decision{
+	return limitConsecutive(in, Decision{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods did not run for %s, and %s recovered: %s", len(bad), len(pods), s.Settings.HealAfter, recovered, names),
+		Message: fmt.Sprintf("%d of %d pods did not run for %s, and %s recovered: %s", len(bad), len(pods), in.Settings.HealAfter, recovered, names),
 	})
 }
 
-// limited applies maxConsecutive. A release between does not begin the count again: a second writer and a GitOps controller
+// limitConsecutive applies maxConsecutive. A release between does not begin the count again: a second writer and a GitOps controller
 // could otherwise repeat the version without end.
-func (s Situation) limited(d Decision) Decision {
+func limitConsecutive(in Input, d Decision) Decision {
 	d.Times = 1
-	if r := s.Last; r != nil && r.FromVersion == s.Release.Version {
+	if r := in.Last; r != nil && r.FromVersion == in.Release.Version {
 		d.Times = r.Times + 1
 	}
 	if d.Times > maxConsecutive {
