@@ -58,7 +58,13 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must(err)
 	r.settings = store.Get
 	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
+	watch(ctx, must, impl, r)
+	return impl
+}
 
+// watch enqueues a ChangePod when an object changes that its status is derived from.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
+	changePods := changepodinformer.Get(ctx).Informer()
 	must.Watch(changePods, cache.ResourceEventHandlerFuncs{
 		AddFunc:    impl.Enqueue,
 		UpdateFunc: controller.PassNew(impl.Enqueue),
@@ -93,7 +99,6 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			}, changePods)
 		}),
 	})
-	return impl
 }
 
 // hasNotEnded reports whether a change of configuration can matter to a ChangePod.

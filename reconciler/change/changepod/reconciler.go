@@ -83,27 +83,10 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		r.forget(c)
 		return nil
 	}
-	if ns, err := r.namespaces.Get(c.Namespace); apierrs.IsNotFound(err) || err == nil && !v1alpha1.OptedIn(ns) {
-		r.forget(c) // no call is made; an opt-in reconciles again
-		if err == nil {
-			r.decidingSince.Pause(c.Namespace)
-		}
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read namespace %s: %w", c.Namespace, err)
+	owner, err := r.release(c)
+	if err != nil || owner == nil {
+		return err
 	}
-	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
-	if apierrs.IsNotFound(err) {
-		// The garbage collector will delete the ChangePod, or this cache is older
-		// than that of ChangePods. No event of a ChangeWorkload reconciles again.
-		if metav1.GetControllerOf(c) == nil {
-			return nil // an orphan has no release
-		}
-		return controller.NewRequeueAfter(ownerRetry)
-	} else if err != nil {
-		return fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
-	}
-
 	ctx = releasetrace.OfBatch(ctx, c) // of the wake-ups
 	now, s := r.clock.Now(), r.settings()
 	decidingSince := r.decidingSince.In(c.Namespace, now)
@@ -140,6 +123,32 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		return controller.NewRequeueAfter(again)
 	}
 	return nil
+}
+
+// release returns the ChangeWorkload of a batch. It returns nil if there is nothing to do: the namespace is not opted in, or
+// the batch is an orphan.
+func (r *Reconciler) release(c *v1alpha1.ChangePod) (*v1alpha1.ChangeWorkload, error) {
+	if ns, err := r.namespaces.Get(c.Namespace); apierrs.IsNotFound(err) || err == nil && !v1alpha1.OptedIn(ns) {
+		r.forget(c) // no call is made; an opt-in reconciles again
+		if err == nil {
+			r.decidingSince.Pause(c.Namespace)
+		}
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)
+	}
+	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
+	if apierrs.IsNotFound(err) {
+		// The garbage collector will delete the ChangePod, or this cache is older
+		// than that of ChangePods. No event of a ChangeWorkload reconciles again.
+		if metav1.GetControllerOf(c) == nil {
+			return nil, nil // an orphan has no release
+		}
+		return nil, controller.NewRequeueAfter(ownerRetry)
+	} else if err != nil {
+		return nil, fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
+	}
+	return owner, nil
 }
 
 // write writes the derived status.
