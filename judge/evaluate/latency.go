@@ -136,17 +136,7 @@ func latency(d Data, f frame) outcome {
 		}
 	}
 	if len(bounds) < 2 {
-		o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
-		ofNew, ofOld := d.sides()
-		switch {
-		case o.newSamples > 0 && o.oldSamples > 0:
-			o.reason, o.message = v1alpha1.ReasonNoReference, fmt.Sprintf("the histograms %s and %s have no bucket in common", ofNew, ofOld)
-		case o.oldSamples > 0:
-			o.reason, o.message = v1alpha1.ReasonNoTraffic, fmt.Sprintf("there are requests %s and none %s", ofOld, ofNew)
-		case len(newB)+len(oldB) == 0:
-			o.reason, o.message = v1alpha1.ReasonInsufficientData, "no series has label le: the query does not find the buckets of a histogram"
-		}
-		return o
+		return withoutCommonBounds(d, newB, oldB)
 	}
 	newB, oldB, dayB = sameKinds(newB, oldB, dayB)
 	relative, absolute, _ := change(d.SmallestChange)
@@ -190,6 +180,21 @@ func latency(d Data, f frame) outcome {
 	mergeSmallKinds(oldAll, newAll)
 	best.noPass = d.otherKindsOnly(newAll, oldAll, f)
 	return best
+}
+
+// withoutCommonBounds is the outcome of histograms that cannot be compared.
+func withoutCommonBounds(d Data, newB, oldB buckets) outcome {
+	o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
+	ofNew, ofOld := d.sides()
+	switch {
+	case o.newSamples > 0 && o.oldSamples > 0:
+		o.reason, o.message = v1alpha1.ReasonNoReference, fmt.Sprintf("the histograms %s and %s have no bucket in common", ofNew, ofOld)
+	case o.oldSamples > 0:
+		o.reason, o.message = v1alpha1.ReasonNoTraffic, fmt.Sprintf("there are requests %s and none %s", ofOld, ofNew)
+	case len(newB)+len(oldB) == 0:
+		o.reason, o.message = v1alpha1.ReasonInsufficientData, "no series has label le: the query does not find the buckets of a histogram"
+	}
+	return o
 }
 
 // slow returns the requests that are slower than the bound of their kind. It also returns
