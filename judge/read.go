@@ -222,21 +222,8 @@ func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
 			return nil, err
 		}
 		for _, one := range series {
-			if catalog.LeftOut(one.Labels) {
-				continue
-			}
-			name := one.Labels["__name__"]
-			if byName[name] == nil {
-				byName[name] = map[string]map[string]bool{}
-			}
-			for label, value := range one.Labels {
-				if label == "__name__" {
-					continue
-				}
-				if byName[name][label] == nil {
-					byName[name][label] = map[string]bool{}
-				}
-				byName[name][label][value] = true
+			if !catalog.LeftOut(one.Labels) {
+				addLabels(byName, one.Labels)
 			}
 		}
 	}
@@ -249,6 +236,23 @@ func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// addLabels adds the values of the labels of a series to those of its name.
+func addLabels(byName map[string]map[string]map[string]bool, labels map[string]string) {
+	name := labels["__name__"]
+	if byName[name] == nil {
+		byName[name] = map[string]map[string]bool{}
+	}
+	for label, value := range labels {
+		if label == "__name__" {
+			continue
+		}
+		if byName[name][label] == nil {
+			byName[name][label] = map[string]bool{}
+		}
+		byName[name][label][value] = true
+	}
 }
 
 // metric reads the series of one metric.
