@@ -217,8 +217,7 @@ func (a *app) printReleased(c *clients, t target, after *unstructured.Unstructur
 	return err
 }
 
-// withImages returns the merge patch that sets images. A merge patch replaces the list of
-// containers, so it contains all of them.
+// withImages returns the merge patch that sets images.
 func withImages(o *unstructured.Unstructured, images []string) (map[string]any, error) {
 	change := map[string]any{}
 	for _, image := range images {
@@ -226,37 +225,41 @@ func withImages(o *unstructured.Unstructured, images []string) (map[string]any, 
 		if !ok || name == "" || value == "" {
 			return nil, fmt.Errorf("--image %q: write CONTAINER=IMAGE, for example app=registry.example/web:1.2.1", image)
 		}
-		names, found := []string{}, false
-		for _, list := range []string{"containers", "initContainers"} {
-			path := []string{"spec", "template", "spec", list}
-			containers, exists, err := unstructured.NestedSlice(change, path...)
-			if !exists {
-				containers, _, err = unstructured.NestedSlice(o.Object, path...)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", strings.Join(path, "."), err)
-			}
-			for i := range containers {
-				var c corev1.Container
-				fields, _ := containers[i].(map[string]any)
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &c); err != nil {
-					return nil, fmt.Errorf("read container %d: %w", i, err)
-				}
-				names = append(names, c.Name)
-				if c.Name == name {
-					fields["image"], found = value, true
-				}
-			}
-			if found {
-				if err := unstructured.SetNestedSlice(change, containers, path...); err != nil {
-					return nil, err
-				}
-				break
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("--image %s: the pod template has no container %s, only %s", image, name, strings.Join(names, ", "))
+		if err := setImage(change, o, name, value); err != nil {
+			return nil, err
 		}
 	}
 	return change, nil
+}
+
+// setImage sets the image of a container in a merge patch of a workload. A merge patch replaces the list of
+// containers, so it contains all of them.
+func setImage(change map[string]any, o *unstructured.Unstructured, name, image string) error {
+	var names []string
+	for _, list := range []string{"containers", "initContainers"} {
+		path := []string{"spec", "template", "spec", list}
+		containers, exists, err := unstructured.NestedSlice(change, path...)
+		if !exists {
+			containers, _, err = unstructured.NestedSlice(o.Object, path...)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", strings.Join(path, "."), err)
+		}
+		found := false
+		for i := range containers {
+			var c corev1.Container
+			fields, _ := containers[i].(map[string]any)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &c); err != nil {
+				return fmt.Errorf("read container %d: %w", i, err)
+			}
+			names = append(names, c.Name)
+			if c.Name == name {
+				fields["image"], found = image, true
+			}
+		}
+		if found {
+			return unstructured.SetNestedSlice(change, containers, path...)
+		}
+	}
+	return fmt.Errorf("--image %s=%s: the pod template has no container %s, only %s", name, image, name, strings.Join(names, ", "))
 }
