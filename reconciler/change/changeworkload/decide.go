@@ -280,7 +280,7 @@ func isCurrent(in Input) bool {
 
 // rolloutPassed reports whether the rollout is complete and all its pods passed.
 func rolloutPassed(in Input, pods PodOutcomes) bool {
-	return in.Workload.complete() && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
+	return in.Workload.complete() && pods.allPassed(podsInBatches(in)) && latestInBatch(in)
 }
 
 // noPodDetail is the message of a release that succeeds without pods.

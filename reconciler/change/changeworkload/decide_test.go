@@ -102,6 +102,9 @@ func judgedByPerson(n int, word string) func(*Input) {
 	}
 }
 
+// nodeOfFirstNotReady: the node of the first pod is not Ready, and Replicas does not include the pod.
+func nodeOfFirstNotReady(in *Input) { in.Pods[0].OnNotReadyNode = true }
+
 // unavailable sets how many of the desired pods are not available.
 func unavailable(n int32) func(*Input) {
 	return func(in *Input) { in.Workload.Unavailable = n }
@@ -290,6 +293,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"no progress for a day after it was scaled up from 0":                    {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour-1)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
 		"no progress for release-timeout after it was scaled up from 0":          {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a deleted pod that passed is not required":                              {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"a replica is not in the cache yet, and a node is not Ready":             {release(1, finished(1, 1), judged(1, "pass"), nodeOfFirstNotReady, complete1), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"the pod that replaces it is judged":                                     {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"the first fail suspends the workload":                                   {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"the existing pods are still judged after a fail":                        {release(3, finished(1, 2), judged(1, "fail"), held), want{suspend, v1alpha1.ReasonCheckFailed, "", []int{1}}},

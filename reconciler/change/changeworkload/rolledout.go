@@ -25,7 +25,19 @@ func rolledOutPods(in Input, d Decision) int32 {
 // rolledOut reports whether all pods have the version, as many as desired are in batches, and one has passed. So pods that
 // an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(in.Workload.Replicas)
+	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(podsInBatches(in))
+}
+
+// podsInBatches returns how many pods are in batches when the rollout is complete: the desired ones, and those that came into
+// a batch before their node was not Ready, which Replicas does not include.
+func podsInBatches(in Input) int32 {
+	n, claimed := in.Workload.Replicas, claimedPods(in)
+	for _, p := range in.Pods {
+		if p.OnNotReadyNode && claimed[p.UID] {
+			n++
+		}
+	}
+	return n
 }
 
 // decidingPods returns how many pods in batches exist, or were deleted and have passed by a verdict. The others were

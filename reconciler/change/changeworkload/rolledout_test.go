@@ -161,6 +161,8 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"a pod was deleted without a verdict":                 {2, []options{two, {judged(3, "")}}, 2},
 		"a pod was deleted after it passed unjudged":          {2, []options{two, {judged(3, "done")}}, 2},
 		"a pod waits on a node that is not Ready":             {2, []options{two, {onNotReadyNode}}, 2},
+		"one in a batch is on a NotReady node":                {1, []options{two, {nodeOfFirstNotReady}}, 2},
+		"one in a batch is on a NotReady node, one starts":    {3, []options{{finished(1, 3), judged(1, "pass"), judged(2, "pass"), judged(3, "pass"), nodeOfFirstNotReady, starting(4), complete1}}, 0},
 		"no pod is wanted":                                    {0, []options{{complete1}}, 0},
 		"no pod is wanted any more":                           {0, []options{{judged(1, "pass"), complete1}}, 0},
 		"a pod failed":                                        {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), complete1}}, 2},
