@@ -46,7 +46,7 @@ func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.W
 		if invalid != nil && current.ResourceVersion == read {
 			return invalid
 		}
-		in.Workload = workloadOf(current, in.ExcludedNodes).judging(len(in.Pods), in.Later)
+		in.Workload = workloadOf(current, in.ExcludedNodes).judging(in.Pods, in.Later)
 		if Decide(in).Action != action {
 			return errStaleCache
 		}

@@ -99,16 +99,23 @@ func holdStateOf(w *workload.Workload, hold *v1alpha1.Hold, complete bool) HoldS
 	}
 }
 
-// judging returns the workload of a release of which n pods are judged and later ones are not. Later pods do not count as
-// desired, and the release does not wait until they are available. A Knative Service has at least n desired pods, because
-// its autoscaler decides the number.
-func (w Workload) judging(n, later int) Workload {
+// judging returns the workload of a release of which some pods are judged and later ones are not. Later pods do not count as
+// desired, and the release does not wait until they are available. It waits for judged pods that are not Ready, also while
+// later pods are available. A Knative Service has at least as many desired pods as judged ones, because its autoscaler
+// decides the number.
+func (w Workload) judging(judged []Pod, later int) Workload {
 	if w.KnativeService {
-		w.Replicas = max(w.Replicas, int32(n))
-	} else {
-		w.Replicas -= int32(later)
-		w.Unavailable -= int32(later)
+		w.Replicas = max(w.Replicas, int32(len(judged)))
+		return w
 	}
+	unready := int32(0)
+	for _, p := range judged {
+		if p.ReadySince.IsZero() && !p.OnNotReadyNode {
+			unready++
+		}
+	}
+	w.Replicas -= int32(later)
+	w.Unavailable = max(w.Unavailable-int32(later), min(w.Unavailable, unready))
 	return w
 }
 

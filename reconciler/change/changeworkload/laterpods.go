@@ -54,7 +54,7 @@ func withoutLater(in Input) Input {
 		}
 	}
 	in.Pods = slices.DeleteFunc(slices.Clone(in.Pods), func(p Pod) bool { return later[p.UID] })
-	in.Workload = in.Workload.judging(len(in.Pods), in.Later)
+	in.Workload = in.Workload.judging(in.Pods, in.Later)
 	return in
 }
 

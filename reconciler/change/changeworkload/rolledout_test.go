@@ -196,6 +196,7 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 	changePodDeleted := func(in *Input) { in.ChangePods = in.ChangePods[1:] }
 	forgotten := func(in *Input) { in.ChangeWorkload.Status.RolledOutPods = 0 }
 	wanted := func(n int32) func(*Input) { return func(in *Input) { in.Workload.Replicas = n } }
+	firstNotReady := func(in *Input) { in.Pods[0].ReadySince = time.Time{} }
 	nodeOfLastNotReady := func(in *Input) { in.Pods[len(in.Pods)-1].OnNotReadyNode = true }
 	const running, success = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess
 	for name, tc := range map[string]struct {
@@ -211,8 +212,10 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 		"one more, and both have passed":                                  {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3), was(running)}, "1 2", 1, success},
 		"one more, which is not Ready":                                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), unavailable(1), was(running)}, "1 2", 1, success},
 		"one that passed is replaced, and that starts":                    {[2]string{"pass", "pass"}, options{deleted("1"), starting(3), unavailable(1), was(running)}, "2", 1, success},
-		"one more starts, one passed and is not Ready":                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), unavailable(2), was(running)}, "1 2", 1, running},
+		"one more starts, one passed and is not Ready":                    {[2]string{"pass", "pass"}, options{wanted(3), starting(3), unavailable(2), firstNotReady, was(running)}, "1 2", 1, running},
 		"one that passed is not Ready any more":                           {[2]string{"pass", "pass"}, options{unavailable(1), was(running)}, "1 2", 0, running},
+		"one more, which is Ready, one passed and is not Ready":           {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3), unavailable(1), firstNotReady, was(running)}, "1 2", 1, running},
+		"one more starts, the node of one that passed is not Ready":       {[2]string{"pass", "pass"}, options{starting(3), unavailable(1), firstNotReady, nodeOfFirstNotReady, was(running)}, "1 2", 1, success},
 		"one more, which is not in the cache yet":                         {[2]string{"pass", "pass"}, options{wanted(3), was(running)}, "1 2", 0, running},
 		"one that passed is replaced":                                     {[2]string{"pass", ""}, options{deleted("1"), finished(3, 3)}, "2", 1, running},
 		"both passed, and are replaced":                                   {[2]string{"pass", "pass"}, options{was(running), deleted("1", "2"), finished(3, 4)}, "", 2, success},
