@@ -218,8 +218,10 @@ func decideRelease(in Input) Decision {
 func decideFailedPods(in Input, d Decision) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 	// The existing pods are still judged, so that a person who overrules the
-	// fail need not wait for them.
-	d.Batches, d.Deadline = decideBatches(in)
+	// fail need not wait for them; not those that were created after a Success.
+	if in.ChangeWorkload.Status.Phase != v1alpha1.ReleaseSuccess {
+		d.Batches, d.Deadline = decideBatches(in)
+	}
 	d.Action = suspendAction(in)
 	d.Order = decideOrder(in, false)
 	if d.Order.Outcome == v1alpha1.OutcomeFail {

@@ -301,6 +301,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a repair that fails is suspended on its own":                            {release(1, finished(1, 1), judged(1, "fail"), repairs), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"a fail holds nothing if blocking is off":                                {release(1, finished(1, 1), judged(1, "fail"), notBlocking), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a late fail of the current release":                                     {release(1, finished(1, 1), judged(1, "unpass"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"a late fail claims no pod that was created after the Success":           {release(2, finished(1, 2), judged(1, "fail"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"deleting the failed pod does not clear the fail":                        {release(1, judged(1, "fail"), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"deleting its ChangePod does not clear the fail":                         {release(1, onceFailed(1), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a pass by a person clears the fail":                                     {release(2, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},

@@ -7,7 +7,8 @@ import (
 )
 
 // rolledOutPods derives status.rolledOutPods. Without it, pods that start after the rollout would extend the release for
-// as long as pods are added or replaced. A Knative Service has no such number: see afterFirstPods.
+// as long as pods are added or replaced, and a release that fails after its success would claim the pods created since. A
+// Knative Service has no such number: see afterFirstPods.
 func rolledOutPods(in Input, d Decision) int32 {
 	st := &in.ChangeWorkload.Status
 	switch {
@@ -15,7 +16,7 @@ func rolledOutPods(in Input, d Decision) int32 {
 		return st.RolledOutPods
 	case d.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods):
 		return 0 // all of its next pods are judged
-	case st.RolledOutPods == 0 && st.Phase != v1alpha1.ReleaseSuccess && rolledOut(in, d.Pods):
+	case st.RolledOutPods == 0 && st.Phase != v1alpha1.ReleaseSuccess && (d.Phase == v1alpha1.ReleaseSuccess || rolledOut(in, d.Pods)):
 		return int32(decidingPods(in))
 	default:
 		return st.RolledOutPods

@@ -164,7 +164,7 @@ func TestWhenARolloutWasComplete(t *testing.T) {
 		"one in a batch is on a NotReady node":                {1, []options{two, {nodeOfFirstNotReady}}, 2},
 		"one in a batch is on a NotReady node, one starts":    {3, []options{{finished(1, 3), judged(1, "pass"), judged(2, "pass"), judged(3, "pass"), nodeOfFirstNotReady, starting(4), complete1}}, 0},
 		"no pod is wanted":                                    {0, []options{{complete1}}, 0},
-		"no pod is wanted any more":                           {0, []options{{judged(1, "pass"), complete1}}, 0},
+		"no pod is wanted any more":                           {0, []options{{judged(1, "pass"), complete1}}, 1},
 		"a pod failed":                                        {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), complete1}}, 2},
 		"a person passed it":                                  {2, []options{{finished(1, 2), judged(1, "pass"), judged(2, "fail"), person("pass"), complete1}}, 2},
 		"the rollout was complete, more pods are wanted":      {3, []options{two, {starting(3), before(2)}}, 2},
@@ -240,6 +240,7 @@ func TestPodsThatStartAfterTheRolloutAreNotJudged(t *testing.T) {
 		"one is replaced, and a later one is on a node that is not Ready": {[2]string{"pass", ""}, options{deleted("2"), finished(3, 4), nodeOfLastNotReady}, "1 3", 0, running},
 		"the rollout was not complete":                                    {[2]string{"pass", ""}, options{forgotten, wanted(3), finished(3, 3)}, "1 2 3", 0, running},
 		"the release has succeeded":                                       {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3)}, "1 2 3", 0, success},
+		"the release has succeeded, and fails":                            {[2]string{"pass", "pass"}, options{wanted(3), finished(3, 3), judgedByPerson(1, "fail"), recorded}, "1 2", 1, v1alpha1.ReleaseSuspend},
 		"the first one fails":                                             {[2]string{"pass", ""}, options{wanted(3), finished(3, 3), judgedByPerson(1, "fail")}, "1 2", 1, v1alpha1.ReleaseSuspend},
 	} {
 		t.Run(name, func(t *testing.T) {
