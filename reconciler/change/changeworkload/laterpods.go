@@ -33,7 +33,7 @@ func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool
 }
 
 // withoutLater returns the input of a decision without the pods that are not judged: those that started after the rollout
-// (rolledOut) or, of a Knative Service, after the first pods of their Revision (revision-pods). After a Success nothing is
+// (afterRollout) or, of a Knative Service, after the first pods of their Revision (revision-pods). After a Success nothing is
 // judged, and the status counts all pods.
 func withoutLater(in Input) Input {
 	// isLater is called once for each pod that is in no batch, in the order in which they would be judged.
