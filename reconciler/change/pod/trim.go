@@ -43,20 +43,25 @@ func Trim(obj any) (any, error) {
 		Spec: spec,
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, PodIP: p.Status.PodIP,
-			Conditions:            trimConditions(p.Status.Conditions),
+			Conditions:            trimConditions(&p.Status),
 			InitContainerStatuses: trimInitContainers(p),
 			ContainerStatuses:     trimContainers(p.Status.ContainerStatuses),
 		},
 	}, nil
 }
 
-func trimConditions(all []corev1.PodCondition) []corev1.PodCondition {
-	for _, c := range all {
-		if c.Type == corev1.PodReady {
-			return []corev1.PodCondition{c}
+// trimConditions returns condition Ready, and of a Pending pod also PodScheduled.
+func trimConditions(s *corev1.PodStatus) []corev1.PodCondition {
+	var trimmed []corev1.PodCondition
+	for _, c := range s.Conditions {
+		switch {
+		case c.Type == corev1.PodReady:
+			trimmed = append(trimmed, c)
+		case c.Type == corev1.PodScheduled && s.Phase == corev1.PodPending:
+			trimmed = append(trimmed, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	return nil
+	return slices.Clip(trimmed)
 }
 
 func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {

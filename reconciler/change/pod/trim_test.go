@@ -97,6 +97,20 @@ func TestTrimKeepsTheInitContainersOfAPendingPodAndTheSidecarsThatWait(t *testin
 	}
 }
 
+func TestTrimKeepsWhetherAPendingPodIsScheduled(t *testing.T) {
+	pod := func(phase corev1.PodPhase, conditions ...corev1.PodCondition) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, Conditions: conditions, ContainerStatuses: []corev1.ContainerStatus{}}}
+	}
+	at := metav1.Unix(1700000000, 0)
+	gated := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, LastTransitionTime: at}
+	whole := gated
+	whole.Message = "Scheduling is blocked due to non-empty scheduling gates"
+	pending := pod(corev1.PodPending, gated)
+	pending.Status.InitContainerStatuses = []corev1.ContainerStatus{}
+	checkTrim(t, pod(corev1.PodPending, whole), pending)
+	checkTrim(t, pod(corev1.PodRunning, whole), pod(corev1.PodRunning))
+}
+
 func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 	whole := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{

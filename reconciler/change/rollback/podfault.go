@@ -28,11 +28,11 @@ type Pod struct {
 	Ready   bool
 	// Ended: the pod was evicted or rejected by its node, or its containers ended. Another one replaces it.
 	Ended bool
-	// Changed is the transition time of Ready or, if it is later, the end of the last init
-	// container; zero if unknown.
+	// Changed is the transition time of Ready or, if it is later, the time when the pod got its node or the end of the last
+	// init container; zero if unknown.
 	Changed time.Time
 	// Fault is why the pod does not become Ready; empty if there is no fault,
-	// or the pod is only starting.
+	// or the pod is only starting or gated.
 	Fault string
 	// Restarts is the highest restart count of its containers, without init containers that succeeded.
 	Restarts int32
@@ -52,10 +52,20 @@ func podOf(p *corev1.Pod) Pod {
 		out.Restarts = max(out.Restarts, c.RestartCount)
 	}
 	if !out.Ready {
+		out.addNode(p.Status.Conditions)
 		out.addInitContainers(p.Status.InitContainerStatuses)
 		out.Fault = faultOf(p)
 	}
 	return out
+}
+
+// addNode adds when a pod that is not Ready got its node, which scheduling gates may have delayed for hours.
+func (p *Pod) addNode(conditions []corev1.PodCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(p.Changed) {
+			p.Changed = c.LastTransitionTime.Time
+		}
+	}
 }
 
 // addInitContainers adds the init containers of a pod that is not Ready: the pod makes progress as long as
@@ -78,7 +88,7 @@ func (p *Pod) addInitContainers(statuses []corev1.ContainerStatus) {
 
 // faultOf returns the fault of a pod that is not Ready: the kubelet's reason, or one
 // derived from the phase. A pod whose containers and sidecars run but that is not Ready yet has none, and neither has a
-// pod whose init container runs: a slow start is not a fault.
+// pod whose init container runs: a slow start is not a fault. Neither has a gated pod, whose wait is deliberate.
 func faultOf(p *corev1.Pod) string {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := c.State.Waiting
@@ -91,6 +101,8 @@ func faultOf(p *corev1.Pod) string {
 		return ""
 	case phase == corev1.PodFailed:
 		return "Failed"
+	case slices.ContainsFunc(p.Status.Conditions, isGated):
+		return ""
 	case p.Spec.NodeName == "":
 		return unschedulable
 	case slices.ContainsFunc(p.Status.InitContainerStatuses, isInitializing):
@@ -99,6 +111,10 @@ func faultOf(p *corev1.Pod) string {
 		return pending
 	}
 }
+
+// isGated reports whether the pod has scheduling gates, such as those of Kueue and Keptn, or had them until now: the
+// scheduler has not tried yet to find a node.
+func isGated(c corev1.PodCondition) bool { return c.Reason == corev1.PodReasonSchedulingGated }
 
 // isInitializing reports whether an init container runs and other containers wait for it. A sidecar that is Ready
 // keeps no other container waiting.

@@ -19,9 +19,11 @@ func TestFaultOfAPod(t *testing.T) {
 		node   string
 		want   string
 	}{
-		"an image that cannot be pulled":        {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ImagePullBackOff")}, "n", "ImagePullBackOff"},
-		"a crash loop, though it is Running":    {corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: waiting("CrashLoopBackOff")}, "n", "CrashLoopBackOff"},
-		"no node":                               {corev1.PodStatus{Phase: corev1.PodPending}, "", "Unschedulable"},
+		"an image that cannot be pulled":     {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ImagePullBackOff")}, "n", "ImagePullBackOff"},
+		"a crash loop, though it is Running": {corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: waiting("CrashLoopBackOff")}, "n", "CrashLoopBackOff"},
+		"no node":                            {corev1.PodStatus{Phase: corev1.PodPending}, "", "Unschedulable"},
+		"nothing while it has scheduling gates": {corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}}, "", ""},
 		"anything else before it runs":          {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, "n", "Pending"},
 		"an end":                                {corev1.PodStatus{Phase: corev1.PodFailed}, "n", "Failed"},
 		"nothing when it runs and is not Ready": {corev1.PodStatus{Phase: corev1.PodRunning}, "n", ""},
@@ -34,6 +36,38 @@ func TestFaultOfAPod(t *testing.T) {
 			got := podOf(&corev1.Pod{Spec: corev1.PodSpec{NodeName: tc.node}, Status: tc.status})
 			if got.Fault != tc.want {
 				t.Errorf("got %q", got.Fault)
+			}
+		})
+	}
+}
+
+// Kueue and Keptn gate pods until they have quota, or tasks before the deployment ended.
+func TestAPodWithSchedulingGatesIsNotStuck(t *testing.T) {
+	const gated = corev1.PodReasonSchedulingGated
+	for name, tc := range map[string]struct {
+		node      string
+		scheduled corev1.PodCondition
+		stuck     bool
+	}{
+		"its gates delay it":                       {"", corev1.PodCondition{Status: corev1.ConditionFalse, Reason: gated}, false},
+		"it got its node a minute ago":             {"n", corev1.PodCondition{Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(time.Minute))}, false},
+		"it got its node, which does not start it": {"n", corev1.PodCondition{Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(2 * time.Minute))}, true},
+		"no node fits":                             {"", corev1.PodCondition{Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.scheduled.Type = corev1.PodScheduled
+			cached, err := podtrim.Trim(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(time.Hour))},
+				Spec:       corev1.PodSpec{NodeName: tc.node},
+				Status:     corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{tc.scheduled}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := underWay()
+			s.Pods = []Pod{podOf(cached.(*corev1.Pod))}
+			if got := Due(s).Kind != ""; got != tc.stuck {
+				t.Errorf("stuck: %v", got)
 			}
 		})
 	}
