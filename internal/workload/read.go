@@ -123,6 +123,9 @@ type status struct {
 	CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
 	UpdatedNumberScheduled int32              `json:"updatedNumberScheduled"`
 	NumberAvailable        int32              `json:"numberAvailable"`
+	// StableRS and CurrentPodHash are hashes of templates of Argo's Rollout.
+	StableRS       string `json:"stableRS"`
+	CurrentPodHash string `json:"currentPodHash"`
 	// revisionReady: the latest Revision of a Knative Service and its routes are Ready.
 	revisionReady bool
 }
@@ -259,6 +262,9 @@ func countsOf(kind Kind, s object) counts {
 	case CountReplicas:
 		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
 		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas
+		if st.StableRS != "" && st.StableRS == st.CurrentPodHash {
+			c.all = c.updated // it is promoted, and keeps pods of other versions for scaleDownDelaySeconds
+		}
 	case CountRevision:
 		c.wanted = 1
 		if st.revisionReady {

@@ -43,6 +43,14 @@ func TestReplicasAndProgressFollowTheStatus(t *testing.T) {
 			`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"updatedNumberScheduled":1,"numberAvailable":2}}`, 2, true, false},
 		{"a generation that is a string, as in Argo", clone,
 			`{"metadata":{"generation":2},"spec":{"replicas":1},"status":{"observedGeneration":"2","replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, 1, false, true},
+		{"a promoted Argo Rollout that keeps its old pods for scaleDownDelaySeconds", clone,
+			`{"spec":{"replicas":2},"status":{"stableRS":"b","currentPodHash":"b","replicas":4,"updatedReplicas":2,"availableReplicas":2}}`, 2, false, true},
+		{"a promoted Argo Rollout that scales up", clone,
+			`{"spec":{"replicas":3},"status":{"stableRS":"b","currentPodHash":"b","replicas":4,"updatedReplicas":2,"availableReplicas":2}}`, 3, true, false},
+		{"an Argo Rollout before its promotion, or aborted", clone,
+			`{"spec":{"replicas":2},"status":{"stableRS":"a","currentPodHash":"b","replicas":4,"updatedReplicas":2,"availableReplicas":2}}`, 2, true, false},
+		{"an Argo Rollout whose controller has not written the hashes", clone,
+			`{"spec":{"replicas":2},"status":{"stableRS":"","currentPodHash":"","replicas":4,"updatedReplicas":2,"availableReplicas":2}}`, 2, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := read(t, tc.kind, tc.json)

@@ -11,8 +11,12 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/freeport"
 )
@@ -51,6 +55,30 @@ func TestARolloutOfTheRealControllerIsReleasedHeldRepairedAndRolledBack(t *testi
 	f := newFixture(t)
 	user := f.useArgo(t)
 	f.create(t, rollout, object(t, canary)).checkReleases(t, user)
+}
+
+// A promoted Rollout keeps the pods of its former version for scaleDownDelaySeconds. Its release does not wait for them.
+func TestABlueGreenRolloutSucceedsWhileItKeepsItsFormerPods(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.useArgo(t)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := f.Kube.CoreV1().Services(f.namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o := object(t, canary)
+	blueGreen := map[string]any{"activeService": "web", "scaleDownDelaySeconds": int64(3600)}
+	if err := unstructured.SetNestedField(o, map[string]any{"blueGreen": blueGreen}, "spec", "strategy"); err != nil {
+		t.Fatal(err)
+	}
+	w := f.create(t, rollout, o)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
+	w.mustPatch(t, releaseOf("v2"))
+	w.checkComplete(t, "v2", 2)
+	if n := w.updatedPods(t, "v1"); n != replicas {
+		t.Errorf("%d former pods, want %d", n, replicas)
+	}
 }
 
 // runArgo installs Argo Rollouts and runs its controller until the tests of the package
