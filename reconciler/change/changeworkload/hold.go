@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -140,6 +141,8 @@ func holdConsequence(in Input) string {
 		return "; pods that are deleted meanwhile are recreated with the former version"
 	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind), workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile are recreated with the new version"
+	case strings.HasPrefix(ref.APIVersion, "apps.kruise.io/"):
+		return "; pods that are added or recreated meanwhile get the new version, unless your partition keeps the former one"
 	default:
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -556,12 +557,17 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 	const (
 		former   = "; pods that are deleted meanwhile are recreated with the former version"
 		newer    = "; pods that are deleted meanwhile are recreated with the new version"
+		kruise   = "; pods that are added or recreated meanwhile get the new version, unless your partition keeps the former one"
 		rolling  = `{"replicas":3,"updatedReplicas":1,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`
 		complete = `{"replicas":3,"updatedReplicas":3,"availableReplicas":3,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":3}`
 		crashing = `{"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
 		onDelete = `{"type":"OnDelete"}`
 		canary   = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
 	)
+	ofKruise := func(kind string, pause ...string) workload.Kind {
+		return workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: kind},
+			Revisions: workload.ControllerRevisions, Counts: workload.CountReplicas, PauseField: workload.Field{Path: pause, Paused: true}}
+	}
 	for name, tc := range map[string]struct {
 		kind             workload.Kind
 		strategy, status string
@@ -574,6 +580,9 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 		"StatefulSet, canary":                    {workload.StatefulSet, canary, rolling, former, former},
 		"StatefulSet, complete":                  {workload.StatefulSet, "{}", complete, newer, newer},
 		"StatefulSet, complete, a pod crashes":   {workload.StatefulSet, "{}", crashing, former, newer},
+		"CloneSet":                               {ofKruise("CloneSet", "spec", "updateStrategy", "paused"), "{}", rolling, kruise, kruise},
+		"CloneSet, complete":                     {ofKruise("CloneSet", "spec", "updateStrategy", "paused"), "{}", complete, kruise, kruise},
+		"StatefulSet of OpenKruise":              {ofKruise("StatefulSet", "spec", "updateStrategy", "rollingUpdate", "paused"), "{}", rolling, kruise, kruise},
 		"StatefulSet, OnDelete":                  {workload.StatefulSet, onDelete, rolling, former, newer},
 		"StatefulSet, OnDelete with a partition": {workload.StatefulSet, `{"type":"OnDelete","rollingUpdate":{"partition":2}}`, rolling, former, newer},
 	} {
