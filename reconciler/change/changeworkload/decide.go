@@ -79,6 +79,8 @@ type Workload struct {
 	KnativeService bool
 	// Traffic is spec.traffic of a Knative Service; of other kinds there is none.
 	Traffic knativetraffic.Split
+	// OfKruiseRollout: OpenKruise Rollouts pauses the Deployment and replaces its pods itself.
+	OfKruiseRollout bool
 }
 
 // HoldState says whether a rollout is still stopped after it was held.

@@ -13,6 +13,9 @@ import (
 // maxStuckText is the limit of Workload.Stuck: a message with it must fit into an announcement.
 const maxStuckText = maxAnnouncementText / 2
 
+// kruiseRolloutLabel is on a Deployment while OpenKruise Rollouts rolls it out by partition.
+const kruiseRolloutLabel = "rollouts.kruise.io/controlled-by-advanced-deployment-controller"
+
 // podsOf returns those pods of a release that are neither terminating nor completed.
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload) []Pod {
 	var out []Pod
@@ -77,6 +80,8 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		IsRollback:     v1alpha1.IsRollback(w.Annotations),
 		KnativeService: w.Kind.Counts == workload.CountRevision,
 		Traffic:        w.Traffic,
+
+		OfKruiseRollout: w.Labels[kruiseRolloutLabel] != "",
 	}
 	out.HoldState = holdStateOf(w, hold, out.complete())
 	return out

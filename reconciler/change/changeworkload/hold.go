@@ -131,7 +131,7 @@ func processedOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []wor
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 }
 
-// holdConsequence is the effect of a hold of the kind on deleted pods, or on the traffic.
+// holdConsequence is the effect of a hold of the kind on deleted pods, on the traffic, or on another controller.
 func holdConsequence(in Input) string {
 	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
@@ -143,6 +143,8 @@ func holdConsequence(in Input) string {
 		return "; pods that are deleted meanwhile are recreated with the new version"
 	case strings.HasPrefix(ref.APIVersion, "apps.kruise.io/"):
 		return "; pods that are added or recreated meanwhile get the new version, unless your partition keeps the former one"
+	case in.Workload.OfKruiseRollout:
+		return "; OpenKruise Rollouts may continue the rollout: pause its Rollout (spec.strategy.paused)"
 	default:
 		return ""
 	}

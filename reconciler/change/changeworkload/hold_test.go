@@ -607,6 +607,17 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 	}
 }
 
+// OpenKruise Rollouts pauses the Deployment itself, so a hold stops nothing.
+func TestAHoldNamesOpenKruiseRolloutsIfItRollsTheDeploymentOut(t *testing.T) {
+	d := rolling()
+	d.Spec.Paused = true
+	d.Labels["rollouts.kruise.io/controlled-by-advanced-deployment-controller"] = "true"
+	in := Input{ChangeWorkload: attempt(2), Workload: workloadOf(of(t, d), workload.ExcludedNodes{})}
+	if got, want := holdConsequence(in), "; OpenKruise Rollouts may continue the rollout: pause its Rollout (spec.strategy.paused)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func readWorkload(t *testing.T, kind workload.Kind, raw string) *workload.Workload {
 	t.Helper()
 	w, err := workload.Read(kind, []byte(raw))
