@@ -66,7 +66,7 @@ func TestAPodWithSchedulingGatesIsNotStuck(t *testing.T) {
 			}
 			s := underWay()
 			s.Pods = []Pod{podOf(cached.(*corev1.Pod))}
-			if got := Due(s).Kind != ""; got != tc.stuck {
+			if got := Decide(s).Kind != ""; got != tc.stuck {
 				t.Errorf("stuck: %v", got)
 			}
 		})
