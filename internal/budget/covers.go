@@ -45,10 +45,18 @@ func (c Chain) Below(uid types.UID) Chain {
 }
 
 // TopmostTerminatingOrGone reports whether the topmost controller is terminating or not found.
-// Then the application is being deleted, and the deletion of its pods is not a disruption.
+// Then the application is being deleted.
 func (c Chain) TopmostTerminatingOrGone() bool {
 	top, ok := c.Topmost()
 	return ok && top.TerminatingOrGone
+}
+
+// BeingDeleted reports whether the pods are deleted with a controller above them, so that their deletion is not a
+// disruption of its own: with the application, or with a pod, such as the leader of a group of LeaderWorkerSet. The
+// deletion of that pod was decided, and in the foreground it ends only after that of the group.
+func (c Chain) BeingDeleted() bool {
+	return c.TopmostTerminatingOrGone() ||
+		slices.ContainsFunc(c, func(o Owner) bool { return o.Group == "" && o.Kind == "Pod" && o.TerminatingOrGone })
 }
 
 // Revision returns the name of the Revision of Knative Serving above a pod; false if there is

@@ -102,7 +102,14 @@ func TestABudgetOfAKnativeServiceCoversThePodsOfTheRevisionsWithTraffic(t *testi
 	}
 }
 
-func TestOnlyTheDeletionOfTheTopmostControllerIsNoDisruption(t *testing.T) {
+func TestPodsAreBeingDeletedWithTheirTopmostControllerOrWithAPodAboveThem(t *testing.T) {
+	workers, leaders := Owner{Group: "apps", Kind: "StatefulSet", Name: "group-0"}, Owner{Group: "apps", Kind: "StatefulSet", Name: "group"}
+	set := Owner{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"}
+	terminating := func(o Owner) Owner {
+		o.TerminatingOrGone = true
+		return o
+	}
+	leader := Owner{Kind: "Pod"}
 	for _, tc := range []struct {
 		name  string
 		chain Chain
@@ -113,8 +120,14 @@ func TestOnlyTheDeletionOfTheTopmostControllerIsNoDisruption(t *testing.T) {
 		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", TerminatingOrGone: true}}, true},
 		{"both are deleted", Chain{{Kind: "ReplicaSet", TerminatingOrGone: true}}, true},
 		{"only the ReplicaSet is deleted", Chain{{Kind: "ReplicaSet", TerminatingOrGone: true}, {Kind: "Deployment"}}, false},
+
+		{"a group", Chain{workers, leader, leaders, set}, false},
+		{"the leader of the group is deleted", Chain{workers, terminating(leader), leaders, set}, true},
+		{"the leader and the workers are deleted", Chain{terminating(workers), terminating(leader), leaders, set}, true},
+		{"only the StatefulSet of the workers is deleted", Chain{terminating(workers), leader, leaders, set}, false},
+		{"a Pod of another group", Chain{workers, {Group: "example.com", Kind: "Pod", TerminatingOrGone: true}, set}, false},
 	} {
-		if got := tc.chain.TopmostTerminatingOrGone(); got != tc.want {
+		if got := tc.chain.BeingDeleted(); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)
 		}
 	}

@@ -46,6 +46,35 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	}
 }
 
+// A LeaderWorkerSet deletes the leader of a group in the foreground: the garbage collector then deletes the StatefulSet
+// of the workers, and the leader is deleted last. Until then no other group can have its name.
+func TestTheWorkersOfAGroupAreDeletedWithTheirLeader(t *testing.T) {
+	workers, leader := budget.Owner{Group: "apps", Kind: "StatefulSet", Name: "web-1", UID: "uid-rs"}, budget.Owner{Kind: "Pod", Name: "web", UID: "uid-d"}
+	set := budget.Owner{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet", Name: "web", UID: "uid-lws"}
+	above := func(leader budget.Owner) map[string]budget.Chain {
+		return map[string]budget.Chain{"web-1": {workers, leader, set}, "web": {leader, set}}
+	}
+	living := above(leader)
+	leader.TerminatingOrGone = true
+	for name, tc := range map[string]struct {
+		above   chains
+		allowed bool
+	}{
+		"the leader runs":                          {chains{remembered: living}, false},
+		"the leader terminates":                    {chains{remembered: above(leader)}, true},
+		"it terminates, as read before the denial": {chains{remembered: living, live: above(leader)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, tc.above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			for _, req := range []*admissionv1.AdmissionRequest{deletionOf("apps", "statefulsets", `{"matchLabels": {"app": "web"}}`), deletion(t, newPod(nil))} {
+				if a := fx.ask(t, req); a.Response.Allowed != tc.allowed {
+					t.Errorf("%s: allowed: %v, want %v", req.Resource.Resource, a.Response.Allowed, tc.allowed)
+				}
+			}
+		})
+	}
+}
+
 func TestOnlyTheControllerOfJobsMayEndThePodsOfAJob(t *testing.T) {
 	job := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "uid-job", Controller: ptr.To(true)}}

@@ -131,8 +131,8 @@ const (
 
 // ofOwner returns the Action of the deletion of a controller. The deletion of the
 // topmost controller is no disruption: somebody wants the application to end. Any other
-// controller would be recreated, and its pods with it. If it orphans its pods, they leave
-// the target of a budget.
+// controller would be recreated, and its pods with it, unless it is deleted with one above. If it
+// orphans its pods, they leave the target of a budget.
 func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	deleted, err := decode[metav1.PartialObjectMetadata](req.OldObject)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if len(chain) == 0 || chain.TopmostTerminatingOrGone() {
+	if len(chain) == 0 || chain.BeingDeleted() {
 		return nil, nil
 	}
 	selector, err := selectorOf(req, deleted.Name)

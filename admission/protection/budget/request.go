@@ -67,7 +67,7 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 			return false, err
 		}
 	}
-	if e.action.Operation.DeletesPod() && chain.TopmostTerminatingOrGone() {
+	if e.action.Operation.DeletesPod() && chain.BeingDeleted() {
 		return false, nil
 	}
 	covered, err := e.covers(ctx, scope, p, chain, live)
@@ -111,7 +111,7 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 		if err != nil {
 			return false, err
 		}
-		tie.StillCovered = covered && !chain.TopmostTerminatingOrGone()
+		tie.StillCovered = covered && !chain.BeingDeleted()
 	}
 	if !scope.NeedsChain() {
 		return !tie.StillCovered || !scope.Covers(after, nil), nil

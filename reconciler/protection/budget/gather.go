@@ -54,8 +54,10 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		if !scope.Covers(p, c.above) || c.above.TopmostTerminatingOrGone() {
 			continue
 		}
-		observed.Pods = append(observed.Pods, p)
 		t.count(p, c.owners)
+		if !c.above.BeingDeleted() { // else the pods below a terminating pod, which will be created again
+			observed.Pods = append(observed.Pods, p)
+		}
 	}
 	wanted, err := t.countTarget(b.Spec.TargetRef, scope)
 	if err == nil && wanted == nil {

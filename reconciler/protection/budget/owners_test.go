@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -190,6 +191,19 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 				t.Errorf("reason is %s", c.Reason)
 			}
 		})
+	}
+}
+
+// The workers of the group may be deleted at any time, and the LeaderWorkerSet creates the group again.
+func TestTheGroupOfATerminatingLeaderIsWantedButNotAvailable(t *testing.T) {
+	cached, live := groups()
+	now := metav1.Now()
+	cached[1].(*corev1.Pod).DeletionTimestamp = &now
+	live[1].SetDeletionTimestamp(&now)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(4)) }), cached...)
+	w.withOwners(t, live, map[string]scale{"web": {2, 2}})
+	if s := w.reconcile(t); s.TotalReplicas != 6 || s.CurrentAvailable != 3 || s.UnavailableAllowed != 1 {
+		t.Errorf("total %d, available %d, allowed %d; want 6, 3, 1", s.TotalReplicas, s.CurrentAvailable, s.UnavailableAllowed)
 	}
 }
 

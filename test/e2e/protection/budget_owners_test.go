@@ -126,6 +126,41 @@ func TestTheDeletionOfAControllerBelowAnotherIsDecidedByTheBudget(t *testing.T) 
 	}
 }
 
+// A LeaderWorkerSet creates a group like this, and recreates it with this deletion. A StatefulSet stands for it.
+func TestAGroupIsDeletedWithItsLeader(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	const set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %[1]s, ownerReferences: [%[2]s]},
+ spec: {replicas: %[3]d, selector: {matchLabels: {app: web, set: %[1]s}}, template: {metadata: {labels: {app: web, set: %[1]s}}, spec: %[4]s}}}`
+	n.apply(t, fmt.Sprintf(set, "leaders", "", 1, simulatedPodSpec))
+	n.await(t, "the leader exists", func() error {
+		if got := n.podNames(t); len(got) != 1 {
+			return fmt.Errorf("pods %v", got)
+		}
+		return nil
+	})
+	leader := n.get(t, "pod", "leaders-0", "{.metadata.uid}")
+	n.apply(t, fmt.Sprintf(set, "workers", fmt.Sprintf(`{apiVersion: v1, kind: Pod, name: leaders-0, uid: %s, controller: true, blockOwnerDeletion: true}`, leader), 3, simulatedPodSpec))
+	n.await(t, "the workers exist", func() error {
+		if got := n.podNames(t); len(got) != 4 {
+			return fmt.Errorf("pods %v", got)
+		}
+		return nil
+	})
+	n.awaitReady(t, shortTimeout)
+	n.apply(t, budgetManifest("maxUnavailable: 1"))
+	n.awaitGuarding(t, shortTimeout)
+	n.checkDenied(t, budgetDenial, "delete", "statefulset", "workers")
+
+	n.run(t, "delete", "pod", "leaders-0", "--cascade=foreground", "--wait=false")
+	n.await(t, "the group is deleted, and a new leader exists", func() error {
+		if got, uid := n.podNames(t), n.getIfExists(t, "pod", "leaders-0", "{.metadata.uid}"); len(got) != 1 || uid == "" || uid == leader {
+			return fmt.Errorf("pods %v, leader %q", got, uid)
+		}
+		return nil
+	})
+}
+
 // No node runs the pods, because simulated pods of a Job complete.
 func TestAJobEndsAtItsDeadlineUnderABudget(t *testing.T) {
 	t.Parallel()
