@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
@@ -31,6 +32,16 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 		t.Fatal(err)
 	}
 	return append(config.Webhooks, added...)
+}
+
+// Their deletion deletes all budgets and flow controls without a request about these.
+func TestTheDefinitionsAreProtectedFromCascadingDeletion(t *testing.T) {
+	for _, file := range []string{"100-crd-podunavailablebudgets.yaml", "101-crd-poddeletionflowcontrols.yaml"} {
+		all := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, manifests+file)
+		if crd := all[len(all)-1]; !cascade.Enforced(&crd) {
+			t.Errorf("%s is not protected: labels %v", crd.Name, crd.Labels)
+		}
+	}
 }
 
 func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 // +genreconciler
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=poddeletionflowcontrols,singular=poddeletionflowcontrol,scope=Cluster,shortName=pdfc,categories=breakwater
+// +kubebuilder:metadata:labels="policy.kruise.io/disable-cascading-deletion=true"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Open",type=string,JSONPath=`.status.conditions[?(@.type=="Open")].status`
 // +kubebuilder:printcolumn:name="Deleted",type=integer,JSONPath=`.status.deleted`

@@ -12,6 +12,7 @@ import (
 // +genreconciler
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podunavailablebudgets,singular=podunavailablebudget,scope=Namespaced,shortName=pub,categories=breakwater
+// +kubebuilder:metadata:labels="policy.kruise.io/disable-cascading-deletion=true"
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Allowed",type=integer,JSONPath=`.status.unavailableAllowed`

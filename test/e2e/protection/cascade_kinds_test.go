@@ -102,6 +102,14 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n.run(t, "get", "crontabs."+n.name+".example.com", "a")
 }
 
+// The Helm chart of OpenKruise has a definition of the same name, and deletes it with its release.
+func TestTheDefinitionOfBudgetsIsNotDeletedWhileABudgetExists(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, budgetManifest("maxUnavailable: 1"))
+	n.checkDenied(t, "would be deleted with it", "delete", "crd", "podunavailablebudgets.policy.kruise.io", "--dry-run=server")
+}
+
 // Argo Rollouts runs 1 pod if spec.replicas is unset.
 func TestAProtectedRolloutWithoutReplicasIsNotDeleted(t *testing.T) {
 	t.Parallel()

@@ -122,9 +122,12 @@ func objects(t *testing.T, to map[string]any, name, text string) {
 
 func TestTheRenderedChartEqualsTheManifests(t *testing.T) {
 	c, _ := write(t)
-	got, err := render(t, c, `{crds: {keep: false}, monitoring: {enabled: true}, notify: {enabled: true}}`)
+	got, err := render(t, c, `{monitoring: {enabled: true}, notify: {enabled: true}}`)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, metadata := range crds(got) {
+		delete(metadata["annotations"].(map[string]any), "helm.sh/resource-policy")
 	}
 	want := map[string]any{}
 	for _, p := range parts(t) {
@@ -137,6 +140,39 @@ func TestTheRenderedChartEqualsTheManifests(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("- manifests, + chart:\n%s", diff)
+	}
+}
+
+// crds returns the metadata of the CRDs.
+func crds(objects map[string]any) (all []map[string]any) {
+	for key, o := range objects {
+		if strings.HasPrefix(key, "apiextensions.k8s.io/v1 CustomResourceDefinition ") {
+			all = append(all, o.(map[string]any)["metadata"].(map[string]any))
+		}
+	}
+	return all
+}
+
+// Helm may delete the protection webhook first, and then each deletion of a protected CRD is denied.
+func TestCRDsThatAreNotKeptAreNotProtectedFromDeletion(t *testing.T) {
+	c, _ := write(t)
+	for _, keep := range []bool{true, false} {
+		got, err := render(t, c, fmt.Sprintf(`{crds: {keep: %t}}`, keep))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, protected := 0, 0
+		for _, metadata := range crds(got) {
+			if metadata["annotations"].(map[string]any)["helm.sh/resource-policy"] == "keep" {
+				kept++
+			}
+			if labels, ok := metadata["labels"].(map[string]any); ok && labels["policy.kruise.io/disable-cascading-deletion"] == "true" {
+				protected++
+			}
+		}
+		if want := len(crds(got)); keep && (kept != want || protected != 2) || !keep && kept+protected > 0 {
+			t.Errorf("keep %t: of %d CRDs %d are kept and %d protected", keep, want, kept, protected)
+		}
 	}
 }
 

@@ -145,13 +145,19 @@ func (v *values) claim(part, name string, object *yaml.Node, lines []string) ([]
 	}, nil
 }
 
-// crd lets Helm keep the CRD, and with it every object of its kind.
+// crd lets Helm keep the CRD, and with it every object of its kind. A CRD that Helm deletes has no labels: they protect it
+// from deletion, and Helm may delete the process that decides about it first.
 func crd(object *yaml.Node) ([]edit, error) {
-	key, annotations := find(lookup(object, "metadata"), "annotations")
+	metadata := lookup(object, "metadata")
+	key, annotations := find(metadata, "annotations")
 	if annotations == nil {
 		return nil, errors.New("it has no annotations")
 	}
-	return []edit{{key.Line, key.Line - 1, "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}"}}, nil
+	edits := []edit{{key.Line, key.Line - 1, "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}"}}
+	if key, labels := find(metadata, "labels"); labels != nil {
+		edits = append(edits, edit{key.Line - 1, key.Line - 2, "  {{- if .Values.crds.keep }}"}, edit{last(labels), last(labels) - 1, "  {{- end }}"})
+	}
+	return edits, nil
 }
 
 // monitoringLabels adds the labels by which a Prometheus selects the object.

@@ -121,7 +121,8 @@ nodeSelector:
 tolerations: []
 
 crds:
-  # Keep the CRDs, and with them every budget and release, when the chart is uninstalled.
+  # Keep the CRDs, and with them every budget and release, when the chart is uninstalled. With false, those of part
+  # protection do not have the label that protects them from deletion while a budget or flow control exists.
   keep: true
 `
 
