@@ -300,7 +300,7 @@ else
   for kinds in $in_namespace; do remove "$kinds" -n "$ns" -l "$ours" || true; done
 fi
 
-left=$(list_left)
+left=$(set -e; list_left)
 if [[ -n $left ]]; then
   not_removed "$left"
   # For example an APIService that does not answer.

@@ -131,3 +131,17 @@ esac
 		t.Error(out)
 	}
 }
+
+func TestUninstallIsNotDoneWhenItCannotListWhatIsLeft(t *testing.T) {
+	const message = "Unable to connect to the server"
+	for _, list := range []string{"get validatingwebhookconfigurations,", "get rolebindings,roles ", "get poddisruptionbudgets.policy -A -l ", "get namespace "} {
+		out, _, ok := removeWith(t, `case "$*" in
+"`+list+`"*) echo '`+message+`' >&2; exit 1 ;;
+"get crd "*) exit 1 ;;
+esac
+`)
+		if ok || !strings.Contains(out, message) || strings.Contains(out, "is removed") {
+			t.Errorf("%s: ended without an error: %t\n%s", list, ok, out)
+		}
+	}
+}
