@@ -198,7 +198,7 @@ func TestAnOIDCTokenIsAcceptedOnlyIfAllClaimsAreValid(t *testing.T) {
 }
 
 // Otherwise whoever creates ServiceAccounts in another cluster has the names of components and admins of the centre's.
-func TestAnIssuerWithoutPrefixGivesNoReservedName(t *testing.T) {
+func TestAnIssuerGivesNoReservedName(t *testing.T) {
 	issuer := oidcissuer.New(t)
 	const admin = "system:serviceaccount:altershieldoperator-system:permission-centre-admin"
 	for name, tc := range map[string]struct {
@@ -206,11 +206,13 @@ func TestAnIssuerWithoutPrefixGivesNoReservedName(t *testing.T) {
 		claims map[string]any
 		want   string
 	}{
-		"a reserved user":                {"", map[string]any{"email": admin}, admin},
-		"a reserved group":               {"", map[string]any{"groups": []string{"team-a", "system:masters"}}, "system:masters"},
-		"another user":                   {"", map[string]any{"email": "systems"}, ""},
-		"a reserved user with a prefix":  {"b:", map[string]any{"email": admin}, ""},
-		"a reserved group with a prefix": {"b:", map[string]any{"groups": []string{"system:masters"}}, ""},
+		"a reserved user":                         {"", map[string]any{"email": admin}, admin},
+		"a reserved group":                        {"", map[string]any{"groups": []string{"team-a", "system:masters"}}, "system:masters"},
+		"another user":                            {"", map[string]any{"email": "systems"}, ""},
+		"a reserved user with a prefix":           {"b:", map[string]any{"email": admin}, ""},
+		"a prefix that makes a reserved user":     {"system:serviceaccount:altershieldoperator-system:", map[string]any{"email": "permission-centre-admin"}, admin},
+		"a prefix that is part of a reserved one": {"sys", map[string]any{"email": "team-a", "groups": []string{"tem:masters"}}, "system:masters"},
+		"a reserved group with a prefix":          {"b:", map[string]any{"groups": []string{"system:masters"}}, ""},
 	} {
 		o := NewOIDC(OIDCConfig{Issuer: issuer.URL, AllowHTTP: true, ClientID: "permission-centre", UsernameClaim: "email", Prefix: tc.prefix}, clock.RealClock{})
 		if err := o.Discover(t.Context()); err != nil {

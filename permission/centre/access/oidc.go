@@ -26,8 +26,8 @@ type OIDCConfig struct {
 	// UsernameClaim defaults to sub, GroupsClaim to groups.
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 	GroupsClaim   string `json:"groupsClaim,omitempty"`
-	// Prefix is prepended to user and group names to separate issuers. Without it, names that Kubernetes reserves are
-	// rejected.
+	// Prefix is prepended to user and group names to separate issuers. Names that Kubernetes reserves are rejected, with
+	// their prefix.
 	Prefix string `json:"prefix,omitempty"`
 }
 
@@ -121,11 +121,11 @@ func (i IssuerUnreachable) Error() string {
 // give them in the centre's own cluster.
 const reservedPrefix = "system:"
 
-// ReservedName is returned for a token with a reserved name, if its issuer has no prefix.
+// ReservedName is returned for a token with a name that is reserved with its prefix.
 type ReservedName struct{ Name, Issuer string }
 
 func (r ReservedName) Error() string {
-	return fmt.Sprintf("name %s of the token is not accepted from OIDC issuer %s, because names that begin with %s are of the centre's own cluster; ask an admin to set prefix for the issuer in the key oidc of ACCESS_FILE", r.Name, r.Issuer, reservedPrefix)
+	return fmt.Sprintf("name %s of the token is not accepted from OIDC issuer %s, because names that begin with %s are of the centre's own cluster; ask an admin to set another prefix for the issuer in the key oidc of ACCESS_FILE", r.Name, r.Issuer, reservedPrefix)
 }
 
 // Authenticate verifies the signature, issuer, audience and expiry.
@@ -161,11 +161,9 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, erro
 			user.Groups = append(user.Groups, o.config.Prefix+g)
 		}
 	}
-	if o.config.Prefix == "" {
-		for _, name := range user.OwnerNames() {
-			if strings.HasPrefix(name, reservedPrefix) {
-				return User{}, false, ReservedName{name, o.config.Issuer}
-			}
+	for _, name := range user.OwnerNames() {
+		if strings.HasPrefix(name, reservedPrefix) {
+			return User{}, false, ReservedName{name, o.config.Issuer}
 		}
 	}
 	return user, true, nil
