@@ -15,7 +15,7 @@ import (
 // otherBlocks are the first words of blocks of code without commands.
 var otherBlocks = []string{
 	"A", "deletionflow:", // a message of a commit
-	"apiVersion:", "metadata:", "spec:", // manifests
+	"apiVersion:", "metadata:", "spec:", "resources:", // manifests, an overlay
 	"scrape_configs:",                                                               // settings of Prometheus
 	"Error", "TIMES", "breakwater_guard_unenforced{reason=\"FailurePolicyIgnore\"}", // output
 	"Requested", "open", "apis/", // states, folders
