@@ -6,13 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -150,19 +154,31 @@ func (f fixture) awaitKind(t *testing.T, kind workload.Kind) {
 	})
 }
 
-// awaitWebhook waits until the generated webhooks of a kind are complete.
-func (f fixture) awaitWebhook(t *testing.T, name string) {
+// awaitWebhooks waits until the API server calls the generated webhooks for an object of a kind, which it does a moment after
+// their configurations were written.
+func (f fixture) awaitWebhooks(t *testing.T, kind workload.Kind, o map[string]any) {
 	t.Helper()
-	await(t, "webhook "+name, func(ctx context.Context) error {
-		config, err := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "breakwater-workloads", metav1.GetOptions{})
+	validating := "v" + kind.LowerKind() + "." + kind.Group + ".kb.io"
+	object := &unstructured.Unstructured{Object: o}
+	object.SetGroupVersionKind(kind.GroupVersionKind)
+	await(t, "webhook "+validating, func(ctx context.Context) error {
+		config, err := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, admission.Generated, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		for i := range config.Webhooks {
-			if config.Webhooks[i].Name == name && len(config.Webhooks[i].ClientConfig.CABundle) > 0 {
-				return nil
-			}
+		if !slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return w.Name == validating && len(w.ClientConfig.CABundle) > 0
+		}) {
+			return errors.New("not generated")
 		}
-		return errors.New("not generated")
+		mutated, err := f.Dynamic.Resource(kind.GroupVersionResource()).Namespace(f.namespace).
+			Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err
+		}
+		if mutated.GetLabels()[v1alpha1.VersionKey] == "" {
+			return errors.New("an object gets no version")
+		}
+		return nil
 	})
 }

@@ -86,7 +86,8 @@ func (f fixture) useKruise(t *testing.T) string {
 	f.awaitKind(t, cloneSet)
 	f.awaitKind(t, advancedStatefulSet)
 	configureKinds(t)
-	f.awaitWebhook(t, "vcloneset.apps.kruise.io.kb.io")
-	f.awaitWebhook(t, "vstatefulset.apps.kruise.io.kb.io")
+	for _, w := range kruiseWorkloads {
+		f.awaitWebhooks(t, w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec)))
+	}
 	return user
 }

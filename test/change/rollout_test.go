@@ -117,6 +117,6 @@ func (f fixture) useArgo(t *testing.T) string {
 	}
 	f.awaitKind(t, rollout)
 	configureKinds(t)
-	f.awaitWebhook(t, "vrollout.argoproj.io.kb.io")
+	f.awaitWebhooks(t, rollout, object(t, canary))
 	return "system:serviceaccount:argo-rollouts:argo-rollouts"
 }
