@@ -48,6 +48,13 @@ type release struct {
 	Message string           `json:"message"`
 }
 
+// pastRelease is a line of the list, with the target and the check that it names.
+type pastRelease struct {
+	calibrate.Release
+	target v1alpha1.Target
+	check  v1alpha1.MetricCheckSpec
+}
+
 // calibrateCommand judges labelled releases and counts errors.
 func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
 	flags := newFlags("calibrate", errs)
@@ -67,39 +74,67 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	if err != nil {
 		return exitError, err
 	}
-	text, err := readFile(*list)
+	releases, err := readList(*list)
 	if err != nil {
-		return exitError, fmt.Errorf("--list: %w", err)
+		return exitError, err
 	}
-	releases, err := calibrate.Read(bytes.NewReader(text))
+	r, err := reportOf(ctx, client, releases, *interval, *parallel)
 	if err != nil {
-		return exitError, fmt.Errorf("--list %s: %w", *list, err)
+		return exitError, err
 	}
+	if *asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return exitPass, encoder.Encode(r)
+	}
+	r.print(out)
+	return exitPass, nil
+}
+
+// readList reads the list and the checks that it names.
+func readList(list string) ([]pastRelease, error) {
+	text, err := readFile(list)
+	if err != nil {
+		return nil, fmt.Errorf("--list: %w", err)
+	}
+	lines, err := calibrate.Read(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("--list %s: %w", list, err)
+	}
+	releases := make([]pastRelease, len(lines))
+	for i, line := range lines {
+		target, err := targetOf(line.New, line.Old, line.At)
+		if err != nil {
+			return nil, fmt.Errorf("--list %s: line %d: %w", list, line.Line, err)
+		}
+		path := line.Check
+		if path != "" && !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(list), path)
+		}
+		check, err := checkOf(path)
+		if err != nil {
+			return nil, fmt.Errorf("--list %s: line %d: %w", list, line.Line, err)
+		}
+		releases[i] = pastRelease{line, target, check}
+	}
+	return releases, nil
+}
+
+// reportOf judges the releases with each of the variants.
+func reportOf(ctx context.Context, client judge.Reader, releases []pastRelease, interval time.Duration, parallel int) (report, error) {
 	outcomes := make([][]calibrate.Outcome, len(variants))
 	for i := range outcomes {
 		outcomes[i] = make([]calibrate.Outcome, len(releases))
 	}
-	var r report
-	r.Releases = make([]release, len(releases))
+	r := report{Releases: make([]release, len(releases))}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(*parallel)
+	group.SetLimit(parallel)
 	for i, one := range releases {
-		target, err := targetOf(one.New, one.Old, one.At)
-		if err != nil {
-			return exitError, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
-		}
-		path := one.Check
-		if path != "" && !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(*list), path)
-		}
-		check, err := checkOf(path)
-		if err != nil {
-			return exitError, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
-		}
 		group.Go(func() error {
-			in := judge.Read(groupCtx, client, check, target)
+			in := judge.Read(groupCtx, client, one.check, one.target)
 			for k, s := range variants {
-				record := judge.EvaluateLooks(judge.WithSensitivity(in, s), *interval)
+				record := judge.EvaluateLooks(judge.WithSensitivity(in, s), interval)
 				outcomes[k][i] = outcomeOf(in, record, one.Bad)
 				if k == 0 {
 					r.Releases[i] = release{one.Line, one.New, label(one.Bad), record.Verdict, record.Reason, record.Message}
@@ -109,7 +144,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return exitError, err
+		return report{}, err
 	}
 	r.Score = calibrate.ScoreOf(outcomes[0])
 	for k, s := range variants {
@@ -120,14 +155,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		}
 		r.Variants = append(r.Variants, variant{rate, fmt.Sprintf("x%g", s.ChangeScale), score.Precision, score.Recall, score.F1})
 	}
-	if *asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return exitPass, encoder.Encode(r)
-	}
-	r.print(out)
-	return exitPass, nil
+	return r, nil
 }
 
 func label(bad bool) string {
