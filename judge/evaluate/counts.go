@@ -74,20 +74,10 @@ func (t counts) withEvents() counts {
 
 // within returns the counts of cells first to last, without the warm-up of the new pods.
 func (t counts) within(first, last int, warm map[string]int) counts {
-	out := counts{}
-	for stratum, pods := range t {
-		out[stratum] = map[string]samples.Cells{}
-		for pod, cells := range pods {
-			kept := samples.Cells{}
-			for c, v := range cells {
-				if start, ok := warm[pod]; c >= first && c <= last && (!ok || c >= start) {
-					kept[c] = v
-				}
-			}
-			out[stratum][pod] = kept
-		}
-	}
-	return out
+	return t.where(func(pod string, cell int) bool {
+		start, ok := warm[pod]
+		return cell >= first && cell <= last && (!ok || cell >= start)
+	})
 }
 
 // except returns the counts without those of some cells.
@@ -95,13 +85,18 @@ func (t counts) except(without map[int]bool) counts {
 	if len(without) == 0 {
 		return t
 	}
+	return t.where(func(_ string, cell int) bool { return !without[cell] })
+}
+
+// where returns the counts of the cells to keep.
+func (t counts) where(keep func(pod string, cell int) bool) counts {
 	out := counts{}
 	for stratum, pods := range t {
 		out[stratum] = map[string]samples.Cells{}
 		for pod, cells := range pods {
 			kept := samples.Cells{}
 			for c, v := range cells {
-				if !without[c] {
+				if keep(pod, c) {
 					kept[c] = v
 				}
 			}
