@@ -30,6 +30,15 @@ const (
 	AskRetrieve Action = "ask-retrieve"
 	// Resubmit runs a PRE check again for which neither a callback nor a pass was received.
 	Resubmit Action = "resubmit"
+	// StartOrder requests the PRE check of the order as a whole.
+	StartOrder Action = "start-order"
+	// FinishOrder requests the POST check of the order.
+	FinishOrder Action = "finish-order"
+	// CloseOrder closes the order with the result of the release.
+	CloseOrder Action = "close-order"
+	// Throttled: the rate limit (qps) had no slot for the call in time. Nothing is
+	// written; the reconciler sends the wake-up again.
+	Throttled Action = "throttled"
 )
 
 // requestsCheck reports whether the action leads to a new check: AskRetrieve calls the server, but

@@ -9,16 +9,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// The actions for the order as a whole.
-const (
-	// StartOrder requests the PRE check of the order.
-	StartOrder Action = "start-order"
-	// FinishOrder requests the POST check of the order.
-	FinishOrder Action = "finish-order"
-	// CloseOrder closes the order with the result of the release.
-	CloseOrder Action = "close-order"
-)
-
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Release *v1alpha1.ChangeWorkload

@@ -7,10 +7,6 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// Throttled means that the rate limit (qps) had no slot for the call in time.
-// Nothing is written; the reconciler sends the wake-up again.
-const Throttled Action = "throttled"
-
 const throttledReason = "the rate limit (qps) has no free slot; the reconciler sends the wake-up again"
 
 // writesBatch reports whether the decision writes to the batch.

@@ -27,6 +27,8 @@ const (
 	UnknownNode Action = "unknown-node"
 	// OtherObject: the object was replaced by a later one of the same name.
 	OtherObject Action = "other-object"
+	// NotAsked: the batch does not have the judge.
+	NotAsked Action = "not-asked"
 )
 
 // Input has everything that a decision depends on.

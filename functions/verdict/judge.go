@@ -14,9 +14,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// NotAsked means that the batch does not have the judge.
-const NotAsked Action = "not-asked"
-
 // DecideJudge returns the action for a verdict of a judge other than the server, and the
 // verdicts to store. A verdict replaces only one of lower precedence, as for the server:
 // a late fail replaces a pass, and only a person can overrule a fail.
