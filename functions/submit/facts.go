@@ -16,15 +16,14 @@ import (
 // maxMessage is the maximum length of a stored error message, in bytes.
 const maxMessage = 1024
 
-// setIntent sets the intent to call and returns its number. The process whose
-// compare-and-swap succeeds makes the call. If the last start was answered, node, which it
-// created, becomes an earlier node.
-func setIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) int32 {
+// setIntent sets the intent to call. The process whose compare-and-swap succeeds makes the
+// call. If the last start was answered, node, which it created, becomes an earlier node.
+func setIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	old := v1alpha1.SubmissionOf(*list, stage)
 	if old == nil {
 		*list = append(*list, next)
-		return next.Attempts
+		return
 	}
 	next.Attempts, next.FirstIntentTime = old.Attempts+1, &metav1.MicroTime{Time: old.FirstIntent()}
 	next.Resumptions, next.EarlierNodes = old.Resumptions, old.EarlierNodes
@@ -33,7 +32,6 @@ func setIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, n
 		next.EarlierNodes = append(slices.Clone(old.EarlierNodes), node)
 	}
 	*old = next
-	return next.Attempts
 }
 
 // setBatchIntent sets the intent to call for a batch.

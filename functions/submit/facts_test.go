@@ -17,18 +17,18 @@ import (
 
 func TestAnAnswerCountsOnlyForTheLastIntent(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	first := setIntent(&s.Submissions, pre, "", ft.Now())
-	second := setIntent(&s.Submissions, pre, "", ft.Now().Add(time.Minute))
-	if setStarted(&s, first, "node-1", ft.Now()) || s.ChangePodID != "" {
+	setIntent(&s.Submissions, pre, "", ft.Now())
+	setIntent(&s.Submissions, pre, "", ft.Now().Add(time.Minute))
+	if setStarted(&s, 1, "node-1", ft.Now()) || s.ChangePodID != "" {
 		t.Error("the answer to an earlier call was stored")
 	}
-	if setError(&s, pre, first, &v1alpha1.ServerError{}) {
+	if setError(&s, pre, 1, &v1alpha1.ServerError{}) {
 		t.Error("the error of an earlier call was stored")
 	}
-	if !setStarted(&s, second, "node-2", ft.Now()) || s.ChangePodID != "node-2" || s.PreSubmitTimeUnix != ft.Now().Unix() {
+	if !setStarted(&s, 2, "node-2", ft.Now()) || s.ChangePodID != "node-2" || s.PreSubmitTimeUnix != ft.Now().Unix() {
 		t.Errorf("the answer was not stored: %+v", s)
 	}
-	if setStarted(&s, second, "node-3", ft.Now()) {
+	if setStarted(&s, 2, "node-3", ft.Now()) {
 		t.Error("an answer was stored twice")
 	}
 }
@@ -114,12 +114,14 @@ func TestALateAnswerToARepeatedStartKeepsTheNodeOfTheFinish(t *testing.T) {
 
 func TestANewIntentClearsTheLastError(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	setError(&s, post, setIntent(&s.Submissions, post, "", ft.Now()), &v1alpha1.ServerError{Reason: "x"})
+	setIntent(&s.Submissions, post, "", ft.Now())
+	setError(&s, post, 1, &v1alpha1.ServerError{Reason: "x"})
 	if s.SubmissionOf(post).Error == nil {
 		t.Fatal("the error was not stored")
 	}
-	if n := setIntent(&s.Submissions, post, "", ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
-		t.Errorf("attempt %d, %+v", n, s.SubmissionOf(post))
+	setIntent(&s.Submissions, post, "", ft.Now())
+	if last := s.SubmissionOf(post); last.Attempts != 2 || last.Error != nil {
+		t.Errorf("the submission is %+v", last)
 	}
 }
 
