@@ -17,7 +17,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
@@ -73,7 +72,7 @@ func AllowWith(decision string, patch []byte) Answer {
 	a := Allow(decision)
 	if len(patch) > 0 {
 		a.Response.Patch = patch
-		a.Response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+		a.Response.PatchType = new(admissionv1.PatchTypeJSONPatch)
 	}
 	return a
 }

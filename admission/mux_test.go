@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -92,8 +91,8 @@ func TestTheFailurePolicyOfAnUnknownWebhookDecides(t *testing.T) {
 func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
 	m, reader := newMux(t)
 	ask(t, m, "/admission/no.kb.io", nil)
-	ask(t, m, "/admission/no.kb.io", ptr.To(false))
-	ask(t, m, "/admission/no.kb.io", ptr.To(true))
+	ask(t, m, "/admission/no.kb.io", new(false))
+	ask(t, m, "/admission/no.kb.io", new(true))
 	ask(t, m, "/admission/yes.kb.io", nil)
 	ask(t, m, "/admission/"+"invented", nil)
 	// An eviction may say in its body only that it is a dry run.

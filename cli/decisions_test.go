@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -137,7 +136,7 @@ func TestOnlyADecisionOfTheAPIServerIsADenial(t *testing.T) {
 
 func TestASimulatedDrainLeavesOutPodsThatNeedNoEviction(t *testing.T) {
 	owned := func(kind string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
+		return []metav1.OwnerReference{{Kind: kind, Controller: new(true)}}
 	}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
@@ -146,7 +145,7 @@ func TestASimulatedDrainLeavesOutPodsThatNeedNoEviction(t *testing.T) {
 		"a pod of a ReplicaSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owned("ReplicaSet")}}, true},
 		"a pod of a DaemonSet":  {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owned("DaemonSet")}}, false},
 		"a static pod":          {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}, false},
-		"a terminating pod":     {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}}, false},
+		"a terminating pod":     {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}}, false},
 		"a completed pod":       {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

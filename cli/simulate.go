@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/text"
@@ -104,7 +103,7 @@ func (a *app) simulateDelete() *cobra.Command {
 // the pods of a Job, which budgets decide otherwise.
 func (c *clients) deleteDryRun(ctx context.Context, t target) error {
 	client := c.dynamic.Resource(t.resource)
-	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	if namespace := t.object.GetNamespace(); namespace != "" {
 		return client.Namespace(namespace).Delete(ctx, t.object.GetName(), options)
 	}

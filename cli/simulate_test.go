@@ -21,7 +21,6 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 )
 
 func TestASimulatedDrainLeavesOutPodsThatAreGone(t *testing.T) {
@@ -57,7 +56,7 @@ func TestASimulatedDeletionHasTheOptionsOfKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := dynamic.Actions()[0].(clienttesting.DeleteAction).GetDeleteOptions()
-	want := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	want := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Error("(-want +got):", diff)
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -117,7 +116,7 @@ func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
-			RunAsNonRoot: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Privileged: ptr.To(false),
+			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -125,7 +124,7 @@ func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
 	// The kubelet rejects root because of RunAsNonRoot. Any other user of the pod stays, and without one that of the image:
 	// OpenShift denies a user outside the range of the namespace.
 	if s := pod.SecurityContext; s != nil && s.RunAsUser != nil && *s.RunAsUser == 0 {
-		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = ptr.To(nonRootUser), ptr.To(nonRootUser)
+		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = new(nonRootUser), new(nonRootUser)
 	}
 	return c
 }
@@ -134,9 +133,9 @@ func (i Injection) container(pod *corev1.PodSpec) corev1.Container {
 // bound to the pod.
 func (Injection) patchVolume(p *corev1.Pod) []Operation {
 	want := corev1.Volume{Name: podmeta.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
+		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
-			Audience: protocol.TokenAudience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
+			Audience: protocol.TokenAudience, ExpirationSeconds: new(tokenLifetime), Path: "token",
 		}}},
 	}}}
 	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podmeta.TokenVolume })

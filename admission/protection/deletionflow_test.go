@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
@@ -56,7 +55,7 @@ func TestWhenTheWebhookOfCascadingDeletionDenies(t *testing.T) {
 	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
 	ignoring := config.DeepCopy()
 	for i := range ignoring.Webhooks {
-		ignoring.Webhooks[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+		ignoring.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Ignore)
 	}
 	// changed returns the configuration with another webhook of cascading deletion.
 	changed := func(change func(*admissionregistrationv1.ValidatingWebhook)) *admissionregistrationv1.ValidatingWebhookConfiguration {

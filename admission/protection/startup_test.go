@@ -10,7 +10,6 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
@@ -42,7 +41,7 @@ func TestAReplicaLeavesRequestsToAnEarlierOneUntilItKnowsTheController(t *testin
 			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 			slice := &discoveryv1.EndpointSlice{
 				ObjectMeta: metav1.ObjectMeta{Name: "webhook", Namespace: "system"},
-				Ports:      []discoveryv1.EndpointPort{{Name: ptr.To(webhookpeers.Port), Port: ptr.To[int32](8443)}},
+				Ports:      []discoveryv1.EndpointPort{{Name: new(webhookpeers.Port), Port: new(int32(8443))}},
 			}
 			for _, pod := range tc.replicas {
 				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{

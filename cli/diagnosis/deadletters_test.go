@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -142,7 +141,7 @@ func TestAWakeUpForALookDuringProbationWaitsUntilTheLook(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
 	due, later := at(100), at(700)
 	b := v1alpha1.ChangePod{}
-	b.UID, b.OwnerReferences = "b", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
+	b.UID, b.OwnerReferences = "b", []metav1.OwnerReference{{UID: "r", Controller: new(true)}}
 	b.Status.Phase = v1alpha1.BatchExecuteDone
 	for name, tc := range map[string]struct {
 		next *metav1.Time

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -38,7 +37,7 @@ func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Input) {
 
 // ofJudges adds a batch that the server and judge metrics judge, and of which the server passed stage POST.
 func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Input) {
-	b := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
+	b := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: new(true)}}}}
 	b.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420}}
 	b.Status.Phase, b.Status.PostTimeOutThreshold = v1alpha1.BatchPostSubmitted, 120
 	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BatchJudged, Status: judged, Message: message}}
@@ -75,7 +74,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	}
 	running := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "NotSuspended")
 	running.UID = "r"
-	waiting := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
+	waiting := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: new(true)}}}}
 	waiting.Status.Phase = v1alpha1.BatchPreWait
 	waiting.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, Attempts: 2, Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "connection refused"}}}
 
@@ -206,7 +205,7 @@ func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 	c.UID, c.Spec.Reversion = "r", "v"
 	c.Status.Counts = v1alpha1.PodCounts{Pods: 2, Passed: 1, Failed: 1}
 	b := batch([]string{"web-1", "web-2"}, "pass", v1alpha1.PodSummary{Pod: "web-2", Verdict: "fail", Message: "find error"})
-	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
+	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: new(true)}}
 	b.Status.Phase, b.Status.Message = v1alpha1.BatchExecuteDone, "PostFinish"
 	got := diagnosis.Tree(input(with(c), suspended, func(f *diagnosis.Input) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
 	want := `shop/deployment/web  suspended

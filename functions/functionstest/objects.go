@@ -94,8 +94,7 @@ func Intent(stage v1alpha1.Stage, ago time.Duration) func(*v1alpha1.ChangePod) {
 // Answered returns an edit: the last submission was answered some time ago.
 func Answered(ago time.Duration) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
-		at := metav1.NewMicroTime(Now().Add(-ago))
-		p.Status.Submissions[len(p.Status.Submissions)-1].AnsweredTime = &at
+		p.Status.Submissions[len(p.Status.Submissions)-1].AnsweredTime = new(metav1.NewMicroTime(Now().Add(-ago)))
 	}
 }
 

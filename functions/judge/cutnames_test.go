@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -67,7 +66,7 @@ func (f *cutNames) add(t *testing.T, version, hash string, pods ...string) {
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ft.Namespace, Name: f.deployment + "-" + hash, UID: types.UID("set-" + hash),
 		Annotations:     map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: attempt, savedtemplate.RevisionAnnotation: attempt},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: f.deployment, UID: "deployment", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: f.deployment, UID: "deployment", Controller: new(true)}},
 	}}
 	if err := f.Kube.Tracker().Add(set); err != nil {
 		t.Fatal(err)
@@ -81,7 +80,7 @@ func (f *cutNames) addPod(t *testing.T, name, set string, uid types.UID) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ft.Namespace, Name: name, UID: types.UID(name),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: uid, Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: uid, Controller: new(true)}},
 	}}
 	if err := f.Kube.Tracker().Add(pod); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -83,7 +82,7 @@ func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error)
 	for name, attempt := range map[string]string{"sleep-new": "1", "sleep-old": "0"} {
 		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: ft.Namespace, Name: name, Annotations: map[string]string{v1alpha1.VersionKey: ft.Version, v1alpha1.AttemptAnnotation: attempt},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: new(true)}},
 		}}
 		if err := f.Kube.Tracker().Add(rs); err != nil {
 			t.Fatal(err)
@@ -104,7 +103,7 @@ func (f *fixture) newFunction(reader func(context.Context) (judge.Source, error)
 func newBatch(n int, edit ...func(*v1alpha1.ChangePod)) *v1alpha1.ChangePod {
 	return ft.NewBatch(n, []string{"sleep-new-a"}, append([]func(*v1alpha1.ChangePod){func(p *v1alpha1.ChangePod) {
 		p.CreationTimestamp = metav1.NewTime(ft.Now())
-		p.OwnerReferences[0].Controller = ptr.To(true)
+		p.OwnerReferences[0].Controller = new(true)
 		p.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420, NoVerdict: v1alpha1.NoVerdictHold, Check: ft.Namespace + "/check"}}
 	}}, edit...)...)
 }

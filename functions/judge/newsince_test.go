@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -89,7 +88,7 @@ func ofStatefulSet(name, revision string, created time.Duration, containers ...c
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ft.Namespace, Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(ft.Now().Add(created)),
 			Labels:          map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web", Controller: new(true)}},
 		},
 		Status: corev1.PodStatus{ContainerStatuses: containers},
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -224,7 +223,7 @@ func TestAllPodsOfAWorkloadThatOwnsThemAreNewDuringProbation(t *testing.T) {
 	for name, owner := range map[string]types.UID{"sleep-0": "statefulset", "sleep-1": "statefulset", "other-0": "other"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: ft.Namespace, Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: "r"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "sleep", UID: owner, Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Name: "sleep", UID: owner, Controller: new(true)}},
 		}}
 		if err := f.Kube.Tracker().Add(pod); err != nil {
 			t.Fatal(err)

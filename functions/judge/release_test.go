@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -40,9 +39,9 @@ func (f *fixture) addRevision(t *testing.T, r revision, created time.Duration) {
 	}
 	set := appsv1.ReplicaSet{ObjectMeta: *meta.DeepCopy()}
 	set.Name, set.UID = meta.Name+"-6f4f", meta.UID+"-set"
-	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: meta.Name, UID: meta.UID, Controller: ptr.To(true)}}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: meta.Name, UID: meta.UID, Controller: new(true)}}
 	if r.owner != "" {
-		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: r.owner, Name: r.name, Controller: ptr.To(true)}}
+		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: r.owner, Name: r.name, Controller: new(true)}}
 	}
 	if err := f.Kube.Tracker().Add(&appsv1.Deployment{ObjectMeta: meta}); err != nil {
 		t.Fatal(err)
@@ -161,7 +160,7 @@ func TestThePodsOfATemplateThatTheWebhookMissedAreOld(t *testing.T) {
 				rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 					Namespace: ft.Namespace, Name: set, UID: types.UID(set),
 					Annotations:     map[string]string{v1alpha1.VersionKey: tc.version, v1alpha1.AttemptAnnotation: "1", savedtemplate.RevisionAnnotation: number},
-					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: ptr.To(true)}},
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: new(true)}},
 				}, Spec: appsv1.ReplicaSetSpec{Template: template(set)}}
 				rs.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = set
 				if err := f.Kube.Tracker().Add(rs); err != nil {
@@ -232,7 +231,7 @@ func (f *fixture) addOwned(t *testing.T, pods map[string]string, revisions ...*a
 	for name, hash := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: ft.Namespace, Name: name, UID: types.UID(name), Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: hash},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: new(true)}},
 		}}
 		if err := f.Kube.Tracker().Add(pod); err != nil {
 			t.Fatal(err)
@@ -247,7 +246,7 @@ func (f *fixture) addOwned(t *testing.T, pods map[string]string, revisions ...*a
 
 func controllerRevision(name string, number int64, owner types.UID, controller bool) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: owner, Controller: ptr.To(controller)}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: owner, Controller: new(controller)}}},
 		Revision:   number,
 	}
 }
@@ -435,7 +434,7 @@ func TestWhichNewPodsHaveNoReferenceBeforeTheChange(t *testing.T) {
 		for _, hash := range []string{"-6f4f", "-7b9c"} {
 			rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 				Namespace: ft.Namespace, Name: name + hash, UID: types.UID(hash),
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout", Controller: ptr.To(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: name, UID: "rollout", Controller: new(true)}},
 			}}
 			if hash == "-7b9c" {
 				rs.Annotations = map[string]string{v1alpha1.VersionKey: ft.Version, v1alpha1.AttemptAnnotation: "1"}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -76,7 +75,7 @@ func newRepairFixture(t *testing.T, reader servers) *fixture {
 		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: ft.Namespace, Name: version, UID: types.UID(version),
 			Annotations:     map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: attempt, savedtemplate.RevisionAnnotation: attempt},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "deployment", Controller: new(true)}},
 		}}
 		if err := f.Kube.Tracker().Add(rs); err != nil {
 			t.Fatal(err)

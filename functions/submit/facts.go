@@ -136,8 +136,7 @@ func setError(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, 
 }
 
 func setAnswered(s *v1alpha1.Submission, now time.Time) {
-	at := metav1.NewMicroTime(now)
-	s.AnsweredTime, s.Error = &at, nil
+	s.AnsweredTime, s.Error = new(metav1.NewMicroTime(now)), nil
 }
 
 // serverError converts the error of a call into a fact. ReasonServerRejected means that the

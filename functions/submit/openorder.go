@@ -77,8 +77,7 @@ func updatedOrder(before *v1alpha1.Order, answer altershield.OrderAnswer, callEr
 	case callErr == nil:
 		after.Error = nil
 		if after.OpenedTime == nil {
-			opened := metav1.NewTime(now)
-			after.OpenedTime = &opened
+			after.OpenedTime = new(metav1.NewTime(now))
 		}
 		if after.ID == "" {
 			after.ID, after.URL = answer.OrderID, answer.URL

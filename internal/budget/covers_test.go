@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -160,7 +159,7 @@ func TestWhichPodsAreAvailable(t *testing.T) {
 }
 
 func TestWhichPodsMayBeCovered(t *testing.T) {
-	owned := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: ptr.To(true)}}
+	owned := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: new(true)}}
 	selecting := v1alpha1.PodUnavailableBudgetSpec{Selector: &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}}
 	targeting := v1alpha1.PodUnavailableBudgetSpec{TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
 	for name, tc := range map[string]struct {

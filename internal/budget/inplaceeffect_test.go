@@ -7,14 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 // runningPod is pod a with a container, a sidecar and a completed init container.
 func runningPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := pod("a", "5")
 	p.Generation, p.Status.ObservedGeneration = 1, 1
-	p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "init:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+	p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "init:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	p.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1", ResizePolicy: []corev1.ContainerResizePolicy{
 		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}, {ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}}}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", ContainerID: "containerd://i"}, {Name: "mesh", ContainerID: "containerd://m"}}

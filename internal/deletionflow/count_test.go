@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -42,9 +41,9 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 			0, WhiteListed},
 		"an invalid white list selects none": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),
 			pod(func(r *Request) { r.Pods[0] = batch }), 1, ""},
-		"an eviction without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+		"an eviction without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = new(false) }),
 			pod(func(r *Request) { r.Eviction = true }), 0, EvictionNotCounted},
-		"a deletion without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+		"a deletion without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = new(false) }),
 			pod(func(*Request) {}), 1, ""},
 		"a pod of a terminating namespace": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceTerminating},
 		"a pod of a selected namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labeled("env", "prod") }),

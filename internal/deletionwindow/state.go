@@ -46,8 +46,7 @@ func (s State) Store(status *v1alpha1.PodDeletionFlowControlStatus) {
 	status.Buckets, status.Newest, status.Earlier = s.Cells, s.Newest, s.Earlier
 	status.CommittedTime = nil
 	if !s.CommittedTime.IsZero() {
-		t := metav1.NewMicroTime(s.CommittedTime)
-		status.CommittedTime = &t
+		status.CommittedTime = new(metav1.NewMicroTime(s.CommittedTime))
 	}
 }
 

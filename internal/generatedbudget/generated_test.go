@@ -5,13 +5,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 )
 
 type annotations = map[string]string
 
-func most(s string) *Limits  { return &Limits{MaxUnavailable: ptr.To(intstr.Parse(s))} }
-func least(s string) *Limits { return &Limits{MinAvailable: ptr.To(intstr.Parse(s))} }
+func most(s string) *Limits  { return &Limits{MaxUnavailable: new(intstr.Parse(s))} }
+func least(s string) *Limits { return &Limits{MinAvailable: new(intstr.Parse(s))} }
 
 func TestGeneratedLimits(t *testing.T) {
 	on := annotations{PUBAnnotation: "true"}
@@ -59,7 +58,7 @@ func TestGeneratedLimits(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var strategy *intstr.IntOrString
 			if tc.strategy != "" {
-				strategy = ptr.To(intstr.Parse(tc.strategy))
+				strategy = new(intstr.Parse(tc.strategy))
 			}
 			cluster := tc.cluster
 			if cluster == nil {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
@@ -31,7 +30,7 @@ func newMapper() mapper {
 }
 
 func refTo(apiVersion, kind, name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
 }
 
 func object(apiVersion, kind, name string, change func(*metav1.PartialObjectMetadata)) runtime.Object {

@@ -31,7 +31,7 @@ func (a Access) Path(webhook string) string { return Path(a.Key, webhook, a.Time
 func (a Access) Set(config *admissionregistrationv1.WebhookClientConfig, webhook string) {
 	config.CABundle = a.CABundle
 	if config.Service != nil {
-		config.Service.Path = ptr.To(a.Path(webhook))
+		config.Service.Path = new(a.Path(webhook))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestReady(t *testing.T) {
@@ -20,7 +19,7 @@ func TestReady(t *testing.T) {
 	}
 	slice := func(port string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{Endpoints: endpoints, Ports: []discoveryv1.EndpointPort{
-			{Name: ptr.To("http-metrics"), Port: ptr.To[int32](9090)}, {Name: ptr.To(port), Port: ptr.To[int32](8443)}, {Name: ptr.To("no-port")},
+			{Name: new("http-metrics"), Port: new(int32(9090))}, {Name: new(port), Port: new(int32(8443))}, {Name: new("no-port")},
 		}}
 	}
 	for name, tc := range map[string]struct {
@@ -29,15 +28,15 @@ func TestReady(t *testing.T) {
 	}{
 		"no slice": {},
 		"replicas of all slices": {
-			[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true), "10.0.0.1")), slice(Port, endpoint("b", ptr.To(true), "fd00::2"))},
+			[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", new(true), "10.0.0.1")), slice(Port, endpoint("b", new(true), "fd00::2"))},
 			[]Replica{{"a", "10.0.0.1:8443"}, {"b", "[fd00::2]:8443"}},
 		},
 		"unknown readiness counts as ready": {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", nil, "10.0.0.1"))}, []Replica{{"a", "10.0.0.1:8443"}}},
-		"not a replica that is not ready":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(false), "10.0.0.1"))}, nil},
-		"not an endpoint without address":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true)))}, nil},
-		"an endpoint without a pod":         {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("", ptr.To(true), "10.0.0.1"))}, []Replica{{"", "10.0.0.1:8443"}}},
-		"the first address":                 {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true), "10.0.0.1", "10.0.0.2"))}, []Replica{{"a", "10.0.0.1:8443"}}},
-		"not a slice with another port":     {[]*discoveryv1.EndpointSlice{slice("https", endpoint("a", ptr.To(true), "10.0.0.1"))}, nil},
+		"not a replica that is not ready":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", new(false), "10.0.0.1"))}, nil},
+		"not an endpoint without address":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", new(true)))}, nil},
+		"an endpoint without a pod":         {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("", new(true), "10.0.0.1"))}, []Replica{{"", "10.0.0.1:8443"}}},
+		"the first address":                 {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", new(true), "10.0.0.1", "10.0.0.2"))}, []Replica{{"a", "10.0.0.1:8443"}}},
+		"not a slice with another port":     {[]*discoveryv1.EndpointSlice{slice("https", endpoint("a", new(true), "10.0.0.1"))}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Ready(tc.slices...); !slices.Equal(got, tc.want) {

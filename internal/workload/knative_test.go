@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -215,7 +214,7 @@ func TestTheReleaseOnTheTemplateIsWritten(t *testing.T) {
 
 func TestWhichDeploymentsAreOfAKnativeService(t *testing.T) {
 	owner := func(apiVersion, kind string, controller bool) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web-00001", UID: "r", Controller: ptr.To(controller)}}
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web-00001", UID: "r", Controller: new(controller)}}
 	}
 	labels := map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "s"}
 	revision := owner("serving.knative.dev/v1", "Revision", true)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/catalog"
@@ -23,7 +22,7 @@ func TestAMessageAboutTooLittleDataNamesWhatIsMissing(t *testing.T) {
 		" cells with samples of new pods and ":     w.gauge(look),
 		"the state of the new pods has no samples": {Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health"}}},
 	} {
-		d.MinimumData = ptr.To[int64](1e6)
+		d.MinimumData = new(int64(1e6))
 		if e := looks(d, look, "1%").Metrics[0]; e.Reason != v1alpha1.ReasonInsufficientData || !strings.Contains(e.Message, want) {
 			t.Errorf("%s: %s, want %q", e.Reason, e.Message, want)
 		}

@@ -12,7 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -43,7 +42,7 @@ func newEntry(bundle []byte) Entry {
 		RequiredWebhook: RequiredWebhook{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", NamespaceLabel: "guarded", Value: "true"},
 		Found: &admissionregistrationv1.ValidatingWebhook{
 			Name:              "vpodbudget.kb.io",
-			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
+			FailurePolicy:     new(admissionregistrationv1.Fail),
 			Rules:             make([]admissionregistrationv1.RuleWithOperations, 1),
 			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{Name: service}},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "true"}},
@@ -67,8 +66,8 @@ func TestUnenforcedGuards(t *testing.T) {
 		want   []string
 	}{
 		{name: "none"},
-		{name: "failurePolicy Ignore", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
-		{name: "failurePolicy Ignore, as in the manifest", entry: func(e *Entry) { e.Found.FailurePolicy, e.FailsOpen = ptr.To(admissionregistrationv1.Ignore), true }},
+		{name: "failurePolicy Ignore", entry: func(e *Entry) { e.Found.FailurePolicy = new(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
+		{name: "failurePolicy Ignore, as in the manifest", entry: func(e *Entry) { e.Found.FailurePolicy, e.FailsOpen = new(admissionregistrationv1.Ignore), true }},
 		{name: "webhook missing", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonGuardMissing}},
 		{name: "another Service", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonGuardMissing}},
 		{name: "URL instead of a Service", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonGuardMissing}},

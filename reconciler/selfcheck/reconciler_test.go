@@ -20,7 +20,6 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
@@ -43,9 +42,9 @@ func newFixture(t *testing.T) fixture {
 	kube, recorder := kubefake.NewClientset(
 		&discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "a", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-			Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](9090)}, {Name: ptr.To(webhookpeers.Port), Port: ptr.To[int32](8443)}},
+			Ports:      []discoveryv1.EndpointPort{{Name: new("http-metrics"), Port: new(int32(9090))}, {Name: new(webhookpeers.Port), Port: new(int32(8443))}},
 			Endpoints: []discoveryv1.Endpoint{
-				{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}},
+				{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}},
 			},
 		},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -119,7 +118,7 @@ func (w fixture) policy(t *testing.T, p admissionregistrationv1.FailurePolicyTyp
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Webhooks[0].FailurePolicy = ptr.To(p)
+	config.Webhooks[0].FailurePolicy = new(p)
 	if _, err := configs.Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +199,7 @@ func TestAPolicyMayHaveFailurePolicyIgnoreOnlyOnPurpose(t *testing.T) {
 			w := newFixture(t)
 			w.plan.FailingOpen = tc.ignoring
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "replicas"},
-				Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: ptr.To(admissionregistrationv1.Ignore)}}
+				Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore)}}
 			if _, err := w.admission.ValidatingAdmissionPolicies().Update(t.Context(), policy, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +246,7 @@ func TestAGuardIsEnforcedAgainWhenItsLastFindingEnds(t *testing.T) {
 		emitted[1] != "Normal "+ReasonFindingEnded+" vpodbudget.kb.io: no longer FailurePolicyIgnore; still GuardMissing" {
 		t.Errorf("a guard with another finding: Events %q", emitted)
 	}
-	config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	config.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Fail)
 	if _, err := configs.Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestAGuardIsReadAgainOnlyIfItChanged(t *testing.T) {
@@ -23,7 +22,7 @@ func TestAGuardIsReadAgainOnlyIfItChanged(t *testing.T) {
 	update := func(resourceVersion string, p admissionregistrationv1.FailurePolicyType) {
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: "replicas", ResourceVersion: resourceVersion},
-			Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: ptr.To(p)},
+			Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(p)},
 		}
 		if _, err := w.admission.ValidatingAdmissionPolicies().Update(t.Context(), policy, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
@@ -34,7 +33,7 @@ const (
 // everything are rules that match all requests.
 var everything = []admissionregistrationv1.RuleWithOperations{{
 	Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-	Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: ptr.To(admissionregistrationv1.AllScopes)},
+	Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: new(admissionregistrationv1.AllScopes)},
 }}
 
 // An attacker who takes over a webhook cannot send requests of the cluster to another server, nor
@@ -103,7 +102,7 @@ var forgedGenerations = map[string]struct {
 	change func(w *admissionregistrationv1.MutatingWebhook)
 }{
 	"another server": {"only Service webhook", func(w *admissionregistrationv1.MutatingWebhook) {
-		w.ClientConfig.Service, w.ClientConfig.URL = nil, ptr.To("https://evil.example/")
+		w.ClientConfig.Service, w.ClientConfig.URL = nil, new("https://evil.example/")
 	}},
 	"another Service":                {"only Service webhook", func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Name = "evil" }},
 	"a Service of another namespace": {"only Service webhook", func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.Service.Namespace = "default" }},
@@ -120,7 +119,7 @@ var forgedGenerations = map[string]struct {
 	"all kinds of a group": {"only named kinds", func(w *admissionregistrationv1.MutatingWebhook) { w.Rules[0].Resources = []string{"*"} }},
 	"subresources":         {"only named kinds", func(w *admissionregistrationv1.MutatingWebhook) { w.Rules[0].Resources = []string{"clonesets/scale"} }},
 	"cluster-scoped kinds": {"only named kinds", func(w *admissionregistrationv1.MutatingWebhook) {
-		w.Rules[0].Scope = ptr.To(admissionregistrationv1.AllScopes)
+		w.Rules[0].Scope = new(admissionregistrationv1.AllScopes)
 	}},
 	"all namespaces": {"opted in", func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = nil }},
 }
@@ -211,7 +210,7 @@ func TestTheServiceAccountOfProtectionRegistersOnlyDeletionFlow(t *testing.T) {
 	}{
 		"its work": {"", func(*admissionregistrationv1.ValidatingWebhook) {}},
 		"another server": {"only Service protection-webhook", func(w *admissionregistrationv1.ValidatingWebhook) {
-			w.ClientConfig.Service, w.ClientConfig.URL = nil, ptr.To("https://evil.example/")
+			w.ClientConfig.Service, w.ClientConfig.URL = nil, new("https://evil.example/")
 		}},
 		"another Service": {"only Service protection-webhook", func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "evil" }},
 		"a Service of another namespace": {"only Service protection-webhook", func(w *admissionregistrationv1.ValidatingWebhook) {

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 )
 
 // Marker is an annotation of the pod template. Each release has another value.
@@ -26,8 +25,8 @@ func Deployment(name string, replicas int32, options ...func(*appsv1.Deployment)
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: app, Annotations: map[string]string{Marker: "v1"}},
 				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: ptr.To[int64](0),
-					AutomountServiceAccountToken:  ptr.To(false),
+					TerminationGracePeriodSeconds: new(int64(0)),
+					AutomountServiceAccountToken:  new(false),
 					Containers: []corev1.Container{{
 						Name:            "sleep",
 						Image:           "busybox",
@@ -67,8 +66,8 @@ func Paced(seconds int32) func(*appsv1.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{
 			Type: appsv1.RollingUpdateDeploymentStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateDeployment{
-				MaxUnavailable: ptr.To(intstr.FromInt32(0)),
-				MaxSurge:       ptr.To(intstr.FromInt32(1)),
+				MaxUnavailable: new(intstr.FromInt32(0)),
+				MaxSurge:       new(intstr.FromInt32(1)),
 			},
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
@@ -39,7 +38,7 @@ func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
 			object := &admissionregistrationv1.MutatingWebhookConfiguration{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "stale-"},
 				Webhooks: []admissionregistrationv1.MutatingWebhook{{
-					Name: "stale.breakwater.dev", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+					Name: "stale.breakwater.dev", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 					ClientConfig: admissionregistrationv1.WebhookClientConfig{
 						Service: &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: "stale"},
 					},

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/informers"
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -70,7 +69,7 @@ func (b *budgetLoop) prepare(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.PodUnavailableBudgetSpec{
 			Selector:     &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": name}},
-			MinAvailable: ptr.To(intstr.FromInt32(minAvailable)),
+			MinAvailable: new(intstr.FromInt32(minAvailable)),
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -122,7 +121,7 @@ func (b *budgetLoop) fill(ctx context.Context) error {
 			Spec: corev1.PodSpec{
 				NodeSelector:                 map[string]string{"type": "kwok"},
 				Tolerations:                  []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
-				AutomountServiceAccountToken: ptr.To(false),
+				AutomountServiceAccountToken: new(false),
 				Containers:                   []corev1.Container{{Name: "sleep", Image: "busybox"}},
 			},
 		}, metav1.CreateOptions{})
@@ -178,7 +177,7 @@ func (b *budgetLoop) request(ctx context.Context, r *rand.Rand) {
 	}
 	pod := pods[r.IntN(len(pods))]
 	options := metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: ptr.To(int64(r.IntN(2))),
+		Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: new(int64(r.IntN(2))),
 	}
 	evict, dryRun, timeout := r.IntN(2) == 0, r.IntN(10) == 0, 15*time.Second
 	if r.IntN(10) == 0 {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -81,7 +80,7 @@ func (p *permissionLoop) prepare(ctx context.Context) error {
 	}
 	d := builder.Deployment(name, permissionPods)
 	d.Annotations = map[string]string{podmeta.PermissionSetAnnotation: "web"}
-	d.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	if _, err := p.kube.AppsV1().Deployments(p.namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create a Deployment with a permission set: %w", err)
 	}

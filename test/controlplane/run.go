@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap/informer"
 	"knative.dev/pkg/controller"
@@ -83,11 +82,11 @@ func registerReplica(ctx context.Context, kube kubernetes.Interface, service str
 			Labels: map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: replica},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https-webhook"), Port: ptr.To[int32](8443)}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https-webhook"), Port: new(int32(8443))}},
 		// No connection is made to the address, which is reserved for documentation:
 		// the only replica is always the one that the API server calls.
 		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: v1alpha1.SystemNamespace, Name: replica},
 		}},
 	}, metav1.CreateOptions{})

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
@@ -152,7 +151,7 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 			t.Errorf("restore %s: %v", name, err)
 		}
 	})
-	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
+	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, recoveryTimeout, "function "+name+" is deleted", func(ctx context.Context) error {

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 )
 
 // deleters returns that many clients, each with its own connection. Their user
@@ -42,7 +41,7 @@ func (b *benchmark) deleters(ctx context.Context, namespace string, many int) ([
 		return nil, err
 	}
 	token, err := b.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, user,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
@@ -132,7 +131,7 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: benchStarts, Annotations: map[string]string{}},
-		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)), Containers: []corev1.Container{{Name: "app", Image: "busybox",
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{{Name: "app", Image: "busybox",
 			Command: []string{"/bin/sh", "-c", "wget -q -O - http://" + s.address + "/" + name + "; exec sleep infinity"}}}}}
 	if sets == "" {
 		p.Spec.InitContainers = []corev1.Container{{Name: "bare", Image: "busybox", Command: []string{"/bin/true"}}}

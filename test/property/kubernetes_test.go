@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -29,7 +28,7 @@ func firstDeployment() *appsv1.Deployment {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](2),
+			Replicas: new(int32(2)),
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
 		},
 	}
@@ -231,7 +230,7 @@ func (w *fixture) deploymentController() bool {
 				Namespace: namespace, Name: d.Name + "-" + d.Spec.Template.Labels["template"], Annotations: annotations(d),
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 			},
-			Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Template: d.Spec.Template},
+			Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Template: d.Spec.Template},
 		})
 		return err == nil
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -151,7 +150,7 @@ func (d *drain) protect(ctx context.Context, name string, pods int32) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.PodUnavailableBudgetSpec{
 			Selector:     &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": name}},
-			MinAvailable: ptr.To(intstr.FromInt32(minimum)),
+			MinAvailable: new(intstr.FromInt32(minimum)),
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -60,7 +59,7 @@ func (p *permissions) begin(ctx context.Context) error {
 	}
 	d := builder.Deployment(web, permissionPods)
 	d.Annotations = map[string]string{podmeta.PermissionSetAnnotation: "web"}
-	d.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	if _, err := p.kube.AppsV1().Deployments(p.namespace()).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
 	}

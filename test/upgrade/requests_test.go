@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	budgets "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -61,7 +60,7 @@ func (r *requests) budget(name string) *budgets.PodUnavailableBudget {
 	return &budgets.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: budgets.PodUnavailableBudgetSpec{
-			Selector: &budgets.PodSelector{MatchLabels: map[string]string{"app": web}}, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			Selector: &budgets.PodSelector{MatchLabels: map[string]string{"app": web}}, MaxUnavailable: new(intstr.FromInt32(1)),
 		},
 	}
 }
@@ -177,4 +176,4 @@ func (r *requests) setting(ctx context.Context) error {
 	return err
 }
 
-func quantity(s string) *resource.Quantity { return ptr.To(resource.MustParse(s)) }
+func quantity(s string) *resource.Quantity { return new(resource.MustParse(s)) }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
@@ -270,7 +269,7 @@ func TestADryRunDoesNotAskTheServerAndWarns(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, fails)
 	req := release(t)
-	req.DryRun = ptr.To(true)
+	req.DryRun = new(true)
 	got := w.Admit(t.Context(), req)
 	if !got.Response.Allowed || got.Decision != DryRun || len(got.Response.Warnings) != 1 || !strings.Contains(got.Response.Warnings[0], "not asked") {
 		t.Errorf("%+v", got)

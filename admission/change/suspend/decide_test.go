@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -186,8 +185,8 @@ func TestAnOwnerIsAddedIfTheGarbageCollectorWouldFindAnother(t *testing.T) {
 		"second":                 {before: before, after: append(owner(func(o *metav1.OwnerReference) { o.UID = "2" }), before...), want: true},
 		"same":                   {before: before, after: before},
 		"removed":                {before: before},
-		"controller":             {before: before, after: owner(func(o *metav1.OwnerReference) { o.Controller = ptr.To(true) })},
-		"block":                  {before: before, after: owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = ptr.To(true) })},
+		"controller":             {before: before, after: owner(func(o *metav1.OwnerReference) { o.Controller = new(true) })},
+		"block":                  {before: before, after: owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = new(true) })},
 		"other UID":              {before: before, after: owner(func(o *metav1.OwnerReference) { o.UID = "2" }), want: true},
 		"name that is not there": {before: before, after: owner(func(o *metav1.OwnerReference) { o.Name = "none" }), want: true},
 		"other kind":             {before: before, after: owner(func(o *metav1.OwnerReference) { o.Kind = "None" }), want: true},

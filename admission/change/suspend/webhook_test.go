@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -494,7 +493,7 @@ func TestADenialIsReported(t *testing.T) {
 func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
 	w := newFixture(admissiontest.History{}, true)
 	req := deniedUpdate(t)
-	req.DryRun = ptr.To(true)
+	req.DryRun = new(true)
 	if w.admit(t, req, false).Response.Allowed {
 		t.Error("admitted")
 	}

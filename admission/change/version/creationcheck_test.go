@@ -14,7 +14,6 @@ import (
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
@@ -27,7 +26,7 @@ const optedIn = `{"f:metadata":{"f:labels":{"f:admission-webhook-altershield":{}
 // by is an entry of managedFields, minutes after the hour.
 func by(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Time: ptr.To(metav1.NewTime(at(minute, 0))), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		Manager: manager, Time: new(metav1.NewTime(at(minute, 0))), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
 	}
 }
 

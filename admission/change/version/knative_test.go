@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -170,7 +169,7 @@ func TestTheDeploymentOfAKnativeServiceGetsNoVersion(t *testing.T) {
 	if patch := answer(); !strings.Contains(patch, v1alpha1.AttemptAnnotation) {
 		t.Errorf("without an owner: patch %q", patch)
 	}
-	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "r", Controller: ptr.To(true)}}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "r", Controller: new(true)}}
 	if patch := answer(); patch != "" {
 		t.Errorf("of a Revision: patch %q", patch)
 	}

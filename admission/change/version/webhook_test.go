@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -594,7 +593,7 @@ func TestAnUnknownFieldIsPartOfTheTemplate(t *testing.T) {
 func TestADryRunGetsTheSameAnswer(t *testing.T) {
 	req := admissiontest.Request(t, nil, build())
 	dry := admissiontest.Request(t, nil, build())
-	dry.DryRun = ptr.To(true)
+	dry.DryRun = new(true)
 	if diff := cmp.Diff(newHandler().Admit(t.Context(), req), newHandler().Admit(t.Context(), dry)); diff != "" {
 		t.Error(diff)
 	}

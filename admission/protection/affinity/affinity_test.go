@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
@@ -166,7 +165,7 @@ func (b *testbed) are(t *testing.T, port int, ready map[string]bool) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-1"},
-		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(webhookpeers.Port), Port: ptr.To(int32(port))}},
+		Ports:      []discoveryv1.EndpointPort{{Name: new("http-metrics"), Port: new(int32(1))}, {Name: new(webhookpeers.Port), Port: new(int32(port))}},
 	}
 	for name, is := range ready {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{

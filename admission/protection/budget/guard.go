@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
@@ -188,7 +187,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			} else {
 				e.refund(ctx, budgetRequest{key, *request})
 			}
-			return b, ptr.To(undecided(b, err))
+			return b, new(undecided(b, err))
 		}
 		if !decision.Admitted {
 			e.refund(ctx, budgetRequest{key, *request})
@@ -199,13 +198,13 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			if apierrs.IsNotFound(err) {
 				return b, nil
 			} else if err != nil {
-				return b, ptr.To(undecided(nil, err))
+				return b, new(undecided(nil, err))
 			}
 			if b = live; terminating(b) {
 				return b, nil
 			}
 		case decision.Unsynced:
-			return b, ptr.To(unsynced(b))
+			return b, new(unsynced(b))
 		case decision.Admitted:
 			e.addCharge(key, *request)
 			if !e.dryRun {
@@ -220,7 +219,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			return b, e.deny(ctx, b, decision)
 		}
 	}
-	return b, ptr.To(unsynced(b))
+	return b, new(unsynced(b))
 }
 
 // prepare returns the request to charge, or nil and the answer; a nil answer means that the budget allows the
@@ -228,7 +227,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 func (e *evaluation) prepare(ctx context.Context, key types.NamespacedName, b *v1alpha1.PodUnavailableBudget) (*budget.Request, *admission.Answer) {
 	request, err := e.requestTo(ctx, b, false)
 	if err != nil {
-		return nil, ptr.To(undecided(b, err))
+		return nil, new(undecided(b, err))
 	}
 	if request == nil {
 		return nil, nil
@@ -242,14 +241,14 @@ func (e *evaluation) prepare(ctx context.Context, key types.NamespacedName, b *v
 	}
 	if done, err := e.carriedOut(ctx, b, *request); err != nil {
 		e.refund(ctx, budgetRequest{key, *request})
-		return nil, ptr.To(undecided(b, err))
+		return nil, new(undecided(b, err))
 	} else if done {
 		e.decision = DecisionRepeated
 		return nil, nil
 	}
 	if reason := e.Controller.StaleReason(); reason != "" {
 		e.refund(ctx, budgetRequest{key, *request})
-		return nil, ptr.To(stale(b, reason))
+		return nil, new(stale(b, reason))
 	}
 	return request, nil
 }
@@ -259,12 +258,12 @@ func (e *evaluation) prepare(ctx context.Context, key types.NamespacedName, b *v
 func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, decision budget.Decision) *admission.Answer {
 	again, err := e.requestTo(ctx, b, true)
 	if err != nil {
-		return ptr.To(undecided(b, err))
+		return new(undecided(b, err))
 	}
 	if again == nil {
 		return nil
 	}
-	return ptr.To(denial(e.action, b, decision, e.unknownSelector))
+	return new(denial(e.action, b, decision, e.unknownSelector))
 }
 
 // blocked returns the denial of an eviction that the API server will refuse because of PodDisruptionBudgets.
@@ -274,12 +273,12 @@ func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admi
 	}
 	refusal, err := e.PDBs.Blocking(ctx, e.action.Pods[0])
 	if err != nil {
-		return ptr.To(undecided(nil, err))
+		return new(undecided(nil, err))
 	}
 	if refusal == nil {
 		return nil
 	}
-	return ptr.To(admission.Deny(DecisionDisruptionBudget, *refusal))
+	return new(admission.Deny(DecisionDisruptionBudget, *refusal))
 }
 
 // allowInShadowMode turns a denial into a warning and an Event.

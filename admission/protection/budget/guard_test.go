@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -95,7 +94,7 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"delete", deleted(nil), true, false, 403},
 		{"evict", func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, nil) }, true, false, 429},
 		{"delete a pod that is not Ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
-		{"delete a terminating pod", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
+		{"delete a terminating pod", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), false, false, 0},
 		{"delete a completed pod", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
 		{"delete an exempt pod", deleted(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, false, 0},
 		{"delete a pod of another application", deleted(func(p *corev1.Pod) { p.Labels["app"] = "db" }), false, false, 0},
@@ -104,7 +103,7 @@ func TestWhatARequestCosts(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
 		}), false, true, 403},
 		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"test"] = "true" }), false, true, 403},
-		{"given a deadline", changed(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }), false, true, 403},
+		{"given a deadline", changed(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }), false, true, 403},
 		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
 		{"a label outside the selector", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
 		{"a label inside the selector", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
@@ -265,7 +264,7 @@ func TestTheChargeOfARestartHasItsGracePeriods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			running := newPod(func(p *corev1.Pod) {
-				p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](30)
+				p.Spec.TerminationGracePeriodSeconds = new(int64(30))
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://1"}, {Name: "mesh", ContainerID: "containerd://2"}}
 			})
 			req := restart(t)
@@ -328,7 +327,7 @@ func TestABudgetOfAKnativeServiceDecidesByTheTrafficAtTheRequest(t *testing.T) {
 		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-00001",
 		Resource: metav1.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "revisions"},
 		OldObject: builder.Raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-00001", UID: "uid-revision",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Configuration", Name: "web", Controller: ptr.To(true)}}}}),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Configuration", Name: "web", Controller: new(true)}}}}),
 	}
 	this, another := []string{"web-00001"}, []string{"web-00002"}
 	for name, tc := range map[string]struct {
@@ -367,7 +366,7 @@ func TestOnlyProtectedOperationsAreDecidedByTheBudget(t *testing.T) {
 
 func TestADryRunChargesNothing(t *testing.T) {
 	deleted, evicted := deletion(t, newPod(nil)), eviction(t, nil)
-	deleted.DryRun, evicted.DryRun = ptr.To(true), ptr.To(true)
+	deleted.DryRun, evicted.DryRun = new(true), new(true)
 	for name, req := range map[string]*admissionv1.AdmissionRequest{
 		"a deletion": deleted, "an eviction": evicted,
 		"an eviction whose body says so": eviction(t, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
@@ -646,11 +645,11 @@ func TestTheEvictionOfAnEarlierPodIsNotCharged(t *testing.T) {
 		expected *metav1.Preconditions
 		charged  bool
 	}{
-		"an earlier pod": {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-earlier")}, false},
-		"this pod":       {&metav1.Preconditions{UID: ptr.To[types.UID]("uid-a")}, true},
-		"an empty UID":   {&metav1.Preconditions{UID: ptr.To[types.UID]("")}, false},
+		"an earlier pod": {&metav1.Preconditions{UID: new(types.UID("uid-earlier"))}, false},
+		"this pod":       {&metav1.Preconditions{UID: new(types.UID("uid-a"))}, true},
+		"an empty UID":   {&metav1.Preconditions{UID: new(types.UID(""))}, false},
 		// The API server ignores it for a pod that is not Ready.
-		"an earlier version of this pod": {&metav1.Preconditions{ResourceVersion: ptr.To("4")}, true},
+		"an earlier version of this pod": {&metav1.Preconditions{ResourceVersion: new("4")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := eviction(t, &metav1.DeleteOptions{Preconditions: tc.expected})
@@ -693,7 +692,7 @@ func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {
 		want bool
 	}{
 		"deleted":     {nil, true},
-		"terminating": {[]runtime.Object{newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })}, true},
+		"terminating": {[]runtime.Object{newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"a"} })}, true},
 		"replaced":    {[]runtime.Object{newPod(func(p *corev1.Pod) { p.UID = "uid-next" })}, true},
 		"running":     {[]runtime.Object{newPod(nil)}, false},
 	} {
@@ -716,7 +715,7 @@ func TestAReplicaAnswersProbesOfBudgetsThatItKnows(t *testing.T) {
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)})
 	probe := func(uid types.UID, generation int64) []string {
 		return fx.ask(t, &admissionv1.AdmissionRequest{
-			Operation: admissionv1.Update, Namespace: "ns", Name: "web", DryRun: ptr.To(true),
+			Operation: admissionv1.Update, Namespace: "ns", Name: "web", DryRun: new(true),
 			Resource: metav1.GroupVersionResource{Group: v1alpha1.GroupName, Version: "v1alpha1", Resource: "podunavailablebudgets"},
 			Object: builder.Raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				UID: uid, Generation: generation, Annotations: map[string]string{v1alpha1.ProbeAnnotation: "7"}}}),

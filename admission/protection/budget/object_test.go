@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -30,7 +29,7 @@ func TestTheFirstBudgetLabelsItsNamespace(t *testing.T) {
 	} {
 		kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace}})
 		req := creation(t, tc.namespace, nil)
-		req.DryRun = ptr.To(tc.dryRun)
+		req.DryRun = new(tc.dryRun)
 		if a := (ObjectHandler{kube.CoreV1().Namespaces()}).Admit(t.Context(), req); !a.Response.Allowed {
 			t.Fatal(a.Response.Result.Message)
 		}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -22,7 +21,7 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
 		OldObject: builder.Raw(t, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: new(true)}}},
 			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 		}),
 	}
@@ -77,7 +76,7 @@ func TestTheWorkersOfAGroupAreDeletedWithTheirLeader(t *testing.T) {
 
 func TestOnlyTheControllerOfJobsMayEndThePodsOfAJob(t *testing.T) {
 	job := func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "uid-job", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "uid-job", Controller: new(true)}}
 	}
 	for name, tc := range map[string]struct {
 		user    string
@@ -161,7 +160,7 @@ func TestTheDeletionOfAControllerBelowAnotherIsChargedForItsPods(t *testing.T) {
 func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	req := ofReplicaSet(t)
-	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
 	if a := fx.ask(t, req); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}
@@ -228,7 +227,7 @@ func TestAnOrphaningDeletionIsChargedForThePodsThatLeaveATarget(t *testing.T) {
 			}),
 		}
 	}
-	ofGame := []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "game", UID: "uid-g", Controller: ptr.To(true)}}
+	ofGame := []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "game", UID: "uid-g", Controller: new(true)}}
 	for name, tc := range map[string]struct {
 		above  chains
 		change func(*v1alpha1.PodUnavailableBudget)

@@ -58,15 +58,15 @@ func TestAnEvictionIsRefusedLikeByTheAPIServer(t *testing.T) {
 		})}, 429},
 		"too few healthy pods, a pod that is not Ready, AlwaysAllow": {unready, []*policyv1.PodDisruptionBudget{newPDB("a", func(b *policyv1.PodDisruptionBudget) {
 			short(b)
-			b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		})}, 0},
 		"full, AlwaysAllow": {nil, []*policyv1.PodDisruptionBudget{newPDB("a", func(b *policyv1.PodDisruptionBudget) {
 			full(b)
-			b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		})}, 429},
 		"two, a completed pod": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, []*policyv1.PodDisruptionBudget{newPDB("a", nil), newPDB("b", nil)}, 0},
 		"two, a pending pod":   {func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, []*policyv1.PodDisruptionBudget{newPDB("a", nil), newPDB("b", nil)}, 0},
-		"two, a terminating pod": {func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} },
+		"two, a terminating pod": {func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"a"} },
 			[]*policyv1.PodDisruptionBudget{newPDB("a", nil), newPDB("b", nil)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

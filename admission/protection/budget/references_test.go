@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -141,7 +140,7 @@ func (fx *fixture) settled(t *testing.T) {
 // A deletion that another replica allowed with the same charge may have taken effect
 // before the refund.
 func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
-	terminating := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
+	terminating := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = new(metav1.Now()), []string{"a"} })
 	one := []budget.Pod{{Name: "web-1-a", UID: "uid-a"}}
 	some := append(one, budget.Pod{Name: "gone", UID: "uid-gone"})
 	for name, tc := range map[string]struct {

@@ -103,6 +103,5 @@ func (d departure) deny(a *Action, b *v1alpha1.PodUnavailableBudget) *admission.
 	}
 	message := fmt.Sprintf("%s would leave its controller, so PodUnavailableBudget %s may no longer protect its pods. "+
 		"Ways out: scale %s %s to 0 first; or set spec.shadow of the budget to true, which only reports", a.Subject, b.Name, d.controller.Kind, d.controller.Name)
-	answer := admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{Type: causeBudget, Message: message}))
-	return &answer
+	return new(admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{Type: causeBudget, Message: message})))
 }

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -22,7 +21,7 @@ import (
 func newReplicaSet(change func(*appsv1.ReplicaSet)) *appsv1.ReplicaSet {
 	r := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", Labels: map[string]string{"app": "web", "tier": "front"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: new(true)}}},
 		Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"front", "back"}}},
@@ -66,13 +65,13 @@ func TestWhichUpdatesTakeAReplicaSetFromItsController(t *testing.T) {
 		want          departure
 	}{
 		"nothing":      {nil, nil, departure{}},
-		"the replicas": {nil, func(r *appsv1.ReplicaSet) { r.Spec.Replicas = ptr.To[int32](0) }, departure{}},
+		"the replicas": {nil, func(r *appsv1.ReplicaSet) { r.Spec.Replicas = new(int32(0)) }, departure{}},
 		"a label that its selector does not name":    {nil, label("team", "a"), departure{}},
 		"a label of its matchLabels":                 {nil, label("app", "db"), orphaned},
 		"a label of its matchExpressions":            {nil, label("tier", "db"), orphaned},
 		"another value of its matchExpressions":      {nil, label("tier", "back"), departure{}},
 		"no labels":                                  {nil, func(r *appsv1.ReplicaSet) { r.Labels = nil }, orphaned},
-		"the replicas, with labels of a former edit": {label("app", "db"), func(r *appsv1.ReplicaSet) { r.Labels["app"] = "db"; r.Spec.Replicas = ptr.To[int32](0) }, departure{}},
+		"the replicas, with labels of a former edit": {label("app", "db"), func(r *appsv1.ReplicaSet) { r.Labels["app"] = "db"; r.Spec.Replicas = new(int32(0)) }, departure{}},
 		"no owner":                          {nil, orphan, orphaned},
 		"an owner that is no controller":    {nil, owner(func(o *metav1.OwnerReference) { o.Controller = nil }), departure{orphaned: true, replaced: true}},
 		"no controller, but another owner":  {otherOwner, func(r *appsv1.ReplicaSet) { otherOwner(r); r.OwnerReferences = r.OwnerReferences[1:] }, departure{orphaned: true, replaced: true}},
@@ -110,7 +109,7 @@ func TestWhichBudgetsKeepAReplicaSet(t *testing.T) {
 		return func(b *v1alpha1.PodUnavailableBudget) { change(b); more(b) }
 	}
 	web := targeting("apps", "Deployment", "web")
-	deleted := func(b *v1alpha1.PodUnavailableBudget) { b.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(1, 0))) }
+	deleted := func(b *v1alpha1.PodUnavailableBudget) { b.DeletionTimestamp = new(metav1.NewTime(time.Unix(1, 0))) }
 	shadow := func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = true }
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
@@ -166,7 +165,7 @@ func TestTheDenialOfAReplicaSetsUpdateNamesTheBudgetAndTheWaysOut(t *testing.T) 
 			var sent eventstest.Recorder
 			fx.guard.Denials = denialevents.New(&sent, clock.RealClock{})
 			req := updatingReplicaSet(t, newReplicaSet(nil), newReplicaSet(orphan))
-			req.SubResource, req.DryRun, req.UserInfo.Username = "status", ptr.To(dryRun), "jane"
+			req.SubResource, req.DryRun, req.UserInfo.Username = "status", new(dryRun), "jane"
 			a := fx.ask(t, req)
 			result := a.Response.Result
 			const want = "ReplicaSet web-1 would leave its controller, so PodUnavailableBudget web may no longer protect its pods. " +

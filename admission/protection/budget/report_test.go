@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -30,7 +29,7 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 			var sent eventstest.Recorder
 			fx.guard.Denials = denialevents.New(&sent, clock.RealClock{})
 			req := deletion(t, newPod(func(p *corev1.Pod) { p.OwnerReferences = nil }))
-			req.UserInfo.Username, req.DryRun = "jane", ptr.To(tc.dryRun)
+			req.UserInfo.Username, req.DryRun = "jane", new(tc.dryRun)
 			fx.ask(t, req)
 			all := sent.Sent()
 			if len(all) != tc.sent {

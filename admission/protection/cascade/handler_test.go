@@ -19,7 +19,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -108,7 +107,7 @@ func TestADryRunRecordsNoEvent(t *testing.T) {
 		recorder := record.NewFakeRecorder(1)
 		h := Handler{Core: kubefake.NewClientset(pod("a", corev1.PodRunning)).CoreV1(), Recorder: recorder}
 		req := deletion(t, "Namespace", "namespaces", shop(protected, nil))
-		req.DryRun = ptr.To(dry)
+		req.DryRun = new(dry)
 		if a := h.Admit(t.Context(), req); a.Decision != DecisionDenied {
 			t.Errorf("decision %s", a.Decision)
 		}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
@@ -184,7 +183,7 @@ func newBudget(allowed int32, shadow bool) *v1alpha1.PodUnavailableBudget {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-budget", Generation: 1, ResourceVersion: "1"},
 		Spec: v1alpha1.PodUnavailableBudgetSpec{
 			Selector:       &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}},
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Shadow: shadow,
+			MaxUnavailable: new(intstr.FromInt32(1)), Shadow: shadow,
 		},
 	}
 	b.Status.ObservedGeneration, b.Status.UnavailableAllowed = 1, allowed
@@ -209,7 +208,7 @@ func newPod(name string) *corev1.Pod {
 
 func newRequest(op admissionv1.Operation, sub, name string, dryRun bool) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
-		UID: "request", Operation: op, SubResource: sub, Namespace: "shop", Name: name, DryRun: ptr.To(dryRun),
+		UID: "request", Operation: op, SubResource: sub, Namespace: "shop", Name: name, DryRun: new(dryRun),
 		Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 	}
 }

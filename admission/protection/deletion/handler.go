@@ -12,7 +12,6 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
@@ -71,7 +70,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 // budgetsWouldAllow decides a dry run of the request.
 func (h Handler) budgetsWouldAllow(ctx context.Context, req *admissionv1.AdmissionRequest) bool {
 	trial := *req
-	trial.DryRun = ptr.To(true)
+	trial.DryRun = new(true)
 	return h.Budgets.Admit(ctx, &trial).Response.Allowed
 }
 

@@ -184,12 +184,10 @@ func (g Guard) blocked(ctx context.Context, r *request, flows []*v1alpha1.PodDel
 	}
 	refusal, err := g.PDBs.Blocking(ctx, r.pod)
 	if err != nil {
-		answer := unanswered(admission.DecisionOf(err), err, flows)
-		return &answer
+		return new(unanswered(admission.DecisionOf(err), err, flows))
 	}
 	if refusal == nil {
 		return nil
 	}
-	answer := admission.Deny(DecisionDisruptionBudget, *refusal)
-	return &answer
+	return new(admission.Deny(DecisionDisruptionBudget, *refusal))
 }

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
@@ -58,7 +57,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		"an eviction of an unknown pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionPodNotFound, 0, 0},
 		"an eviction of an earlier pod of this name": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
-			return eviction(t, "a", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To[types.UID]("earlier")}})
+			return eviction(t, "a", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("earlier"))}})
 		}, nil, DecisionPodNotFound, 0, 0},
 		"an eviction of this pod": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return eviction(t, "a", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
@@ -73,7 +72,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			DecisionDisruptionBudget, http.StatusInternalServerError, 0},
 		"a dry run": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			req := deletion(t, pod)
-			req.DryRun = ptr.To(true)
+			req.DryRun = new(true)
 			return req
 		}, nil, DecisionDenied, http.StatusForbidden, 0},
 		"shadow": {[]runtime.Object{full(inShadow), shop},
@@ -166,7 +165,7 @@ func TestADenialIsLikelyAtTheLimitAndWithAnInvalidRule(t *testing.T) {
 		"at its limit":         {flow(0, nil), req, true},
 		"evictions":            {flow(0, nil), eviction(t, "a", nil), true},
 		"in shadow mode":       {flow(0, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), req, false},
-		"evictions are free":   {flow(0, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.CountEvictions = ptr.To(false) }), eviction(t, "a", nil), false},
+		"evictions are free":   {flow(0, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.CountEvictions = new(false) }), eviction(t, "a", nil), false},
 		"an unknown namespace": {[]runtime.Object{newFlow("cluster", 0, nil)}, req, false},
 		"another namespace": {flow(0, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}

@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -41,7 +40,7 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := record.NewFakeRecorder(1)
 			req := newRequest(admissionv1.Update, "poddeletionflowcontrols", "cluster")
-			req.Object, req.DryRun = builder.Raw(t, tc.after), ptr.To(tc.dryRun)
+			req.Object, req.DryRun = builder.Raw(t, tc.after), new(tc.dryRun)
 			if tc.before != nil {
 				req.OldObject = builder.Raw(t, tc.before)
 			}

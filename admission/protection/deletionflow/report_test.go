@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -18,7 +17,7 @@ import (
 func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 	pod, shop := newPod("a", nil), newNamespace(nil)
 	dry := deletion(t, pod)
-	dry.DryRun = ptr.To(true)
+	dry.DryRun = new(true)
 	for name, tc := range map[string]struct {
 		req    *admissionv1.AdmissionRequest
 		limit  int64

@@ -10,7 +10,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
@@ -62,7 +61,7 @@ func (r *Reconciler) generate(ctx context.Context, kind, version string, access 
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", meta.Name, err)
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}
+	options := metav1.PatchOptions{FieldManager: fieldManager, Force: new(true)}
 	if kind == mutating {
 		_, err = r.Client.MutatingWebhookConfigurations().Patch(ctx, meta.Name, types.ApplyPatchType, raw, options)
 	} else {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -35,15 +34,15 @@ func none() workloadkinds.State { return workloadkinds.State{Kinds: workload.Bui
 func static() []runtime.Object {
 	mutating, validating := mutatingConfig(authority), validatingConfig(authority)
 	mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
-		Name: "mdeployment.kb.io", ClientConfig: clientConfig("webhook", "mdeployment.kb.io", authority), TimeoutSeconds: ptr.To[int32](2),
+		Name: "mdeployment.kb.io", ClientConfig: clientConfig("webhook", "mdeployment.kb.io", authority), TimeoutSeconds: new(int32(2)),
 		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"deployments"}}}},
 	})
 	validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
-		Name: "vdeployment.kb.io", ClientConfig: clientConfig("webhook", "vdeployment.kb.io", authority), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+		Name: "vdeployment.kb.io", ClientConfig: clientConfig("webhook", "vdeployment.kb.io", authority), FailurePolicy: new(admissionregistrationv1.Fail),
 		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"deployments"}}}},
 	})
 	validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
-		Name: "vrelease.kb.io", ClientConfig: clientConfig("webhook", "vrelease.kb.io", authority), FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+		Name: "vrelease.kb.io", ClientConfig: clientConfig("webhook", "vrelease.kb.io", authority), FailurePolicy: new(admissionregistrationv1.Ignore),
 		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"deployments", "statefulsets"}}}},
 	})
 	return []runtime.Object{certificate(), mutating, validating,

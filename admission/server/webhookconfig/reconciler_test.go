@@ -19,7 +19,6 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
@@ -39,7 +38,7 @@ func path(webhook string) string { return webhookpath.Path([]byte(key), webhook,
 
 func clientConfig(service, webhook, bundle string) admissionregistrationv1.WebhookClientConfig {
 	return admissionregistrationv1.WebhookClientConfig{
-		Service:  &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: service, Path: ptr.To(path(webhook))},
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: service, Path: new(path(webhook))},
 		CABundle: []byte(bundle),
 	}
 }
@@ -50,8 +49,8 @@ func mutatingConfig(bundle string) *admissionregistrationv1.MutatingWebhookConfi
 		Webhooks: []admissionregistrationv1.MutatingWebhook{
 			{
 				Name: "a.kb.io", ClientConfig: clientConfig("webhook", "a.kb.io", bundle),
-				TimeoutSeconds:  ptr.To[int32](3),
-				FailurePolicy:   ptr.To(admissionregistrationv1.Ignore),
+				TimeoutSeconds:  new(int32(3)),
+				FailurePolicy:   new(admissionregistrationv1.Ignore),
 				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "true"}},
 			},
 			{Name: "elsewhere.kb.io", ClientConfig: clientConfig("another", "elsewhere.kb.io", "theirs")},
@@ -120,7 +119,7 @@ func patches(client *fake.Clientset) []string {
 
 func withPath(path string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	config := mutatingConfig(authority)
-	config.Webhooks[0].ClientConfig.Service.Path = ptr.To(path)
+	config.Webhooks[0].ClientConfig.Service.Path = new(path)
 	return config
 }
 

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -82,7 +81,7 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	ending := namespace("ending")
-	ending.DeletionTimestamp = ptr.To(metav1.Now())
+	ending.DeletionTimestamp = new(metav1.Now())
 	budget := func(ns string) *v1alpha1.PodUnavailableBudget {
 		return &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
 	}

@@ -74,8 +74,7 @@ func toAPI(a store.Application, grants []store.Grant) api.Application {
 		p := api.ApplicationPermission{Permission: g.Permission, Provider: g.Provider, Owner: g.Owner, State: g.State,
 			Reason: g.Reason, Message: g.Message, Calls: g.Calls, Since: g.Since}
 		if !g.NextTry.IsZero() {
-			next := g.NextTry.UTC().Truncate(time.Millisecond)
-			p.NextTry = &next
+			p.NextTry = new(g.NextTry.UTC().Truncate(time.Millisecond))
 		}
 		out.Permissions = append(out.Permissions, p)
 	}

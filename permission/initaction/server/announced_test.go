@@ -21,7 +21,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -110,7 +109,7 @@ func protectingPolicy(t *testing.T) (*admissionregistrationv1.ValidatingAdmissio
 		p.Spec.Variables[i].Expression = "'" + value + "'"
 	}
 	c := p.Spec.MatchConstraints
-	c.MatchPolicy, c.NamespaceSelector, c.ObjectSelector = ptr.To(admissionregistrationv1.Equivalent), &metav1.LabelSelector{}, &metav1.LabelSelector{}
+	c.MatchPolicy, c.NamespaceSelector, c.ObjectSelector = new(admissionregistrationv1.Equivalent), &metav1.LabelSelector{}, &metav1.LabelSelector{}
 	for _, o := range []metav1.Object{p, b} {
 		o.SetGeneration(1)
 		o.SetCreationTimestamp(metav1.NewTime(announcedFrom.Add(-settings.AnnouncedAddressDelay)))
@@ -146,7 +145,7 @@ func TestAnAnnouncedAddressIsUsedOnlyIfThePolicyProtectsIt(t *testing.T) {
 			p.Spec.Validations[0] = admissionregistrationv1.Validation{Expression: p.Spec.Validations[0].Expression}
 		}, want: true},
 		"other labels":            {change: func(p *policy, b *binding) { p.Labels, b.Labels = nil, map[string]string{"a": "b"} }, want: true},
-		"failurePolicy Ignore":    {change: func(p *policy, _ *binding) { p.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }},
+		"failurePolicy Ignore":    {change: func(p *policy, _ *binding) { p.Spec.FailurePolicy = new(admissionregistrationv1.Ignore) }},
 		"the policy was changed":  {change: func(p *policy, _ *binding) { p.Generation = 2 }},
 		"the binding was changed": {change: func(_ *policy, b *binding) { b.Generation = 2 }},
 		"another annotation":      {change: func(p *policy, _ *binding) { p.Spec.Variables[0].Expression = "'cni.example.com/ip'" }},

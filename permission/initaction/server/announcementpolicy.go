@@ -5,7 +5,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -27,13 +26,13 @@ func announcementPolicySpec(a settings.AnnouncedAddress) admissionregistrationv1
 		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: operations,
 			Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: resources,
-				Scope: ptr.To(admissionregistrationv1.NamespacedScope)},
+				Scope: new(admissionregistrationv1.NamespacedScope)},
 		}}
 	}
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+		FailurePolicy: new(admissionregistrationv1.Fail),
 		MatchConstraints: &admissionregistrationv1.MatchResources{
-			MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+			MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
 				rule([]string{"pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"}, admissionregistrationv1.Create, admissionregistrationv1.Update),
 				rule([]string{"pods/binding", "bindings"}, admissionregistrationv1.Create),

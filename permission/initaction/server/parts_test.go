@@ -16,7 +16,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -135,11 +134,11 @@ func TestReplicasAreTheReadyEndpoints(t *testing.T) {
 		return s
 	}
 	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
-	ready := []*discoveryv1.EndpointSlice{slice(v4, ptr.To(true), ptr.To(false), nil), slice(v4, ptr.To(true))}
+	ready := []*discoveryv1.EndpointSlice{slice(v4, new(true), new(false), nil), slice(v4, new(true))}
 	if n := countReady(ready); n != 3 {
 		t.Errorf("%d replicas", n)
 	}
-	if n := countReady(append(ready, slice(v6, ptr.To(true), ptr.To(false), ptr.To(true)))); n != 3 {
+	if n := countReady(append(ready, slice(v6, new(true), new(false), new(true)))); n != 3 {
 		t.Errorf("%d replicas of a Service with two address families, want 3", n)
 	}
 	if n := countReady(nil); n != 1 {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 
@@ -25,7 +24,7 @@ func TestABatchWhoseReleaseIsNotCachedIsReconciledAgain(t *testing.T) {
 	if err := r.ReconcileKind(context.Background(), c); err != nil {
 		t.Errorf("a batch without an owner: %v", err)
 	}
-	c.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: ptr.To(true)}}
+	c.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: new(true)}}
 	if again, _ := controller.IsRequeueKey(r.ReconcileKind(context.Background(), c)); !again {
 		t.Error("a batch with an owner is not reconciled again")
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgotesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/controller"
 	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
@@ -49,7 +48,7 @@ func TestADeniedChangeOfTheWorkloadDelaysNoStatus(t *testing.T) {
 					Namespace: "default", Name: "web", UID: "d", ResourceVersion: "7", Labels: map[string]string{v1alpha1.VersionKey: version},
 					Annotations: map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "2"},
 				},
-				Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
+				Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1))},
 				Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1},
 			}
 			ctx, r, events := newTestReconciler(t, d)

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/node/fake"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 
@@ -28,7 +27,7 @@ func container(name, image string) []corev1.Container {
 func changed(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, UID: types.UID(name),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "r", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "r", Controller: new(true)}},
 	}}
 	for _, edit := range edits {
 		edit(p)
@@ -63,8 +62,8 @@ func TestImagesThatWereChangedAndDifferFromTheTemplateDrift(t *testing.T) {
 		"of one whose image a webhook set": {pods: []*corev1.Pod{changed("p", func(p *corev1.Pod) { p.Spec.Containers = container("auto", "auto:2") })}},
 		"of a terminating pod":             {pods: []*corev1.Pod{changed("p", app("evil"), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}},
 		"of a completed pod":               {pods: []*corev1.Pod{changed("p", app("evil"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}},
-		"of a ReplicaSet":                  {sets: []*appsv1.ReplicaSet{replicaSet(ptr.To[int32](2))}, want: drifted("ReplicaSet web-1")},
-		"of one without replicas":          {sets: []*appsv1.ReplicaSet{replicaSet(ptr.To[int32](0))}},
+		"of a ReplicaSet":                  {sets: []*appsv1.ReplicaSet{replicaSet(new(int32(2)))}, want: drifted("ReplicaSet web-1")},
+		"of one without replicas":          {sets: []*appsv1.ReplicaSet{replicaSet(new(int32(0)))}},
 		"of both": {sets: []*appsv1.ReplicaSet{replicaSet(nil)}, pods: []*corev1.Pod{changed("p", app("evil"))},
 			want: append(drifted("ReplicaSet web-1"), drifted("pod p")...)},
 	} {

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -29,7 +28,7 @@ func rolling() *appsv1.Deployment {
 			Labels:      map[string]string{v1alpha1.VersionKey: "v"},
 			Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
 		},
-		Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
+		Spec:   appsv1.DeploymentSpec{Replicas: new(int32(3))},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 4, UpdatedReplicas: 2},
 	}
 }
@@ -234,7 +233,7 @@ func TestThePauseOfAManifestOutlivesTheHold(t *testing.T) {
 	}
 	writes := func(minute int, manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
-			Time: ptr.To(metav1.Date(2026, 11, 28, 12, minute, 0, 0, time.UTC))}
+			Time: new(metav1.Date(2026, 11, 28, 12, minute, 0, 0, time.UTC))}
 	}
 	const lastApplied, pause = `{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}`, `{"f:spec":{"f:paused":{}}}`
 	manifest := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"paused":true}}`}
@@ -270,7 +269,7 @@ func TestThePauseOfAManifestOutlivesTheHold(t *testing.T) {
 					}
 					for i := range d.ManagedFields { // the entry of Breakwater has the time of its last write
 						if d.ManagedFields[i].Manager == holdManager {
-							d.ManagedFields[i].Time = ptr.To(metav1.Date(2026, 11, 28, 12, 12, 0, 0, time.UTC))
+							d.ManagedFields[i].Time = new(metav1.Date(2026, 11, 28, 12, 12, 0, 0, time.UTC))
 						}
 					}
 				}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	"knative.dev/pkg/controller"
 
@@ -36,7 +35,7 @@ func TestAfterAnOptInTheServerIsAskedBeforeAnOrderIsNotAccepted(t *testing.T) {
 					Namespace: "default", Name: "web", UID: "d", ResourceVersion: "7", Labels: map[string]string{v1alpha1.VersionKey: version},
 					Annotations: map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "2"},
 				},
-				Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
+				Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
 			})
 			clock, sent := clocktesting.NewFakePassiveClock(begun), &outbox{}
 			r.clock, r.wakeups, r.calls, r.sender, r.serverConfigured = clock, resend.New(clock), callqueue.New(clock), sent, func() bool { return true }

@@ -60,8 +60,7 @@ func probationOf(in Input, phase v1alpha1.ReleasePhase) *v1alpha1.Probation {
 		last, final = r.LookTime.Time, r.Final
 	}
 	if phase == v1alpha1.ReleaseSuccess && current && !final && !batch.JudgedByPerson() {
-		at := metav1.NewTime(deadline.Earliest(last.Add(lookDistance(next.Looks)), next.EndTime.Time))
-		next.NextLookTime = &at
+		next.NextLookTime = new(metav1.NewTime(deadline.Earliest(last.Add(lookDistance(next.Looks)), next.EndTime.Time)))
 	}
 	return next
 }

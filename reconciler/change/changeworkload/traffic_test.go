@@ -14,7 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -26,7 +25,7 @@ import (
 func deployment(n int, version string, attempt int64) *workload.Workload {
 	d := &workload.Workload{Kind: workload.Deployment, ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("web-%d-deployment", n), CreationTimestamp: metav1.NewTime(t0.Add(time.Duration(n) * time.Minute)),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: fmt.Sprintf("web-%d", n), Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: fmt.Sprintf("web-%d", n), Controller: new(true)}},
 	}}
 	if version != "" {
 		d.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: strconv.FormatInt(attempt, 10)}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -31,7 +30,7 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 	elsewhere := object("blocking", 1, spec{Type: "isBlockingUp"})
 	elsewhere.Namespace = "default"
 	leaving := object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true})
-	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	leaving.DeletionTimestamp = new(metav1.Now())
 	wrong := object("a", 1, spec{Type: "isBranch", Content: "many", Enable: true})
 
 	tests := map[string]struct {

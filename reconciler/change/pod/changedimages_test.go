@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -43,7 +42,7 @@ func cachedPod(t *testing.T, rewrite func(*corev1.Pod), patches ...patch) *corev
 		if err == nil {
 			options := metav1.PatchOptions{FieldManager: by.manager}
 			if by.kind == apply {
-				options.Force = ptr.To(true)
+				options.Force = new(true)
 			}
 			p, err = client.Patch(t.Context(), "web", by.kind, []byte(by.body), options)
 		}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
@@ -22,7 +21,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, GenerateName: "p-",
 			Labels:            map[string]string{"app": "sleep", v1alpha1.FinishedLabel: v1alpha1.FinishedValue},
 			Annotations:       map[string]string{"large": "value"},
-			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: new(true)}},
 			Finalizers:        []string{"example.com/f"},
 			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 			CreationTimestamp: created, DeletionTimestamp: &deleted,
@@ -49,7 +48,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7",
 			Labels:            map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue},
-			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: new(true)}},
 			CreationTimestamp: created, DeletionTimestamp: &deleted,
 		},
 		Spec: corev1.PodSpec{NodeName: "n", Hostname: "h"},
@@ -122,7 +121,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}},
 		},
 		Spec: appsv1.ReplicaSetSpec{
-			Replicas: ptr.To[int32](3),
+			Replicas: new(int32(3)),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}},
 		},
 		Status: appsv1.ReplicaSetStatus{ReadyReplicas: 2},
@@ -134,7 +133,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3", "rollout.argoproj.io/revision": "4",
 			},
 		},
-		Spec:   appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)},
+		Spec:   appsv1.ReplicaSetSpec{Replicas: new(int32(3))},
 		Status: appsv1.ReplicaSetStatus{ReadyReplicas: 2},
 	}
 	got, err := TrimReplicaSet(whole)
@@ -154,7 +153,7 @@ func TestTrimReplicaSetKeepsTheVersionOfTheTemplateOfADeployment(t *testing.T) {
 		rs := &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{
 				Annotations:     map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: "2", releasefinder.ComputedKey: "of a user"},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Controller: ptr.To(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Controller: new(true)}},
 			},
 			Spec: appsv1.ReplicaSetSpec{Template: *d.Spec.Template.DeepCopy()},
 		}

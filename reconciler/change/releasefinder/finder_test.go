@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
@@ -44,7 +43,7 @@ func version(t *testing.T, image string) string {
 
 // owner refers to the StatefulSet web.
 func owner() []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "s", Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "s", Controller: new(true)}}
 }
 
 // releaseAnnotations returns the annotations that the webhook writes; none for
@@ -223,14 +222,14 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 	}
 	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-1", UID: "r", Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: new(true)}},
 	}}
 	if err := f.replicaSets.Add(rs); err != nil {
 		t.Fatal(err)
 	}
 	mine := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1-a",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: uid, Controller: ptr.To(true)}}}}
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: uid, Controller: new(true)}}}}
 	}
 	want := v1alpha1.Release{Version: "v", Attempt: 2}
 	if of, release, known := f.ReleaseOfPod(mine("r")); !known || release != want || of.Name != "web" || of.UID != "d" {
@@ -263,7 +262,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 			Annotations: map[string]string{
 				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), savedtemplate.RevisionAnnotation: strconv.Itoa(number),
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: new(true)}},
 		}}
 		if err := f.replicaSets.Update(set); err != nil {
 			t.Fatal(err)
@@ -271,7 +270,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 	}
 	of := func(set string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: set + "-a",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: ptr.To(true)}}}}
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: new(true)}}}}
 	}
 	w := workloadinformertest.Workload(t, workload.Deployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}})
 	expect := func(known map[string]bool, released ...string) {
@@ -313,7 +312,7 @@ func TestOfReplicaSetsWithOneReleaseTheOneOfItsTemplateHasIt(t *testing.T) {
 	set := func(number, version string) *appsv1.ReplicaSet {
 		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2", savedtemplate.RevisionAnnotation: number, ComputedKey: version,
-		}, OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Controller: ptr.To(true)}}}}
+		}, OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Controller: new(true)}}}}
 	}
 	for name, tc := range map[string]struct {
 		sets []*appsv1.ReplicaSet
@@ -344,7 +343,7 @@ func TestAllReplicaSetsOfARevisionHaveItsRelease(t *testing.T) {
 	workloadinformertest.Add(ctx, t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-00001-deployment", UID: "d",
 		Labels:          map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "s"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: new(true)}},
 	}})
 	f, err := New(ctx)
 	if err != nil {
@@ -356,9 +355,9 @@ func TestAllReplicaSetsOfARevisionHaveItsRelease(t *testing.T) {
 	for number, name := range map[string]string{"1": "before", "2": "after"} {
 		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
 			Annotations:     map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2", savedtemplate.RevisionAnnotation: number},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web-00001-deployment", UID: "d", Controller: ptr.To(true)}}}}
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web-00001-deployment", UID: "d", Controller: new(true)}}}}
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-a",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: rs.UID, Controller: ptr.To(true)}}}}
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: rs.UID, Controller: new(true)}}}}
 		if err := errors.Join(f.replicaSets.Add(rs), f.pods.Add(p)); err != nil {
 			t.Fatal(err)
 		}

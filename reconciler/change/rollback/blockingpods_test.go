@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
@@ -48,7 +47,7 @@ func (w *fixture) rolledBackStatefulSet(start, partition int32, currentRevision 
 	s.Annotations[v1alpha1.RollbackAnnotation] = string(builder.JSON(w.t, v1alpha1.Rollback{
 		Kind: v1alpha1.RollbackRequested, FromVersion: w.bad, FromAttempt: 2, ToVersion: w.good, Attempt: 3}))
 	s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start}
-	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(partition)}
+	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(partition)}
 	s.Status = appsv1.StatefulSetStatus{Replicas: 5, UpdatedReplicas: 0, AvailableReplicas: 3, CurrentRevision: currentRevision}
 	read, err := workload.Read(workload.StatefulSet, builder.JSON(w.t, s))
 	if err != nil {

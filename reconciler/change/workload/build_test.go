@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -22,7 +21,7 @@ const version = "0123456789abcdef0123456789abcdef"
 func TestBuild(t *testing.T) {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sleep", UID: "d"},
-		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](30)},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(30))},
 	}
 	s := settings.Default()
 	s.BatchPercent = 10
@@ -38,7 +37,7 @@ func TestBuild(t *testing.T) {
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep", UID: "d",
-				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
 		Spec: v1alpha1.ChangeWorkloadSpec{

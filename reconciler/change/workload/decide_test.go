@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -42,9 +41,9 @@ func TestDecide(t *testing.T) {
 	success, suspended := recorded("now", "d", 2, v1alpha1.ReleaseSuccess), recorded("now", "d", 2, v1alpha1.ReleaseSuspend)
 	earlier, stranger := recorded("now", "d", 1, v1alpha1.ReleaseSuccess), recorded("now", "d0", 2, v1alpha1.ReleaseSuccess)
 	leaving := recorded("now", "d", 1, v1alpha1.ReleaseSuccess)
-	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	leaving.DeletionTimestamp = new(metav1.Now())
 	oldLeaving := recorded("gone", "d", 1, v1alpha1.ReleaseSuspend)
-	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
+	oldLeaving.DeletionTimestamp = new(metav1.Now())
 	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	succeeded := recorded("now", "d", 2, v1alpha1.ReleaseSuccess)
 	succeeded.Status.SetConditions(apis.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue,
@@ -60,7 +59,7 @@ func TestDecide(t *testing.T) {
 		LastTransitionTime: apis.VolatileTime{Inner: ended}}})
 	open, closed := recorded("open", "d", 1, v1alpha1.ReleaseSuspend), recorded("closed", "d", 1, v1alpha1.ReleaseSuspend)
 	open.Status.Order = &v1alpha1.Order{OpenedTime: &ended}
-	closed.Status.Order = &v1alpha1.Order{OpenedTime: &ended, Closing: &v1alpha1.OrderClosing{AnsweredTime: ptr.To(metav1.NewMicroTime(ended.Time))}}
+	closed.Status.Order = &v1alpha1.Order{OpenedTime: &ended, Closing: &v1alpha1.OrderClosing{AnsweredTime: new(metav1.NewMicroTime(ended.Time))}}
 	unsent := recorded("unsent", "d", 1, v1alpha1.ReleaseFailed)
 	unsent.Status.Announce(v1alpha1.Announcement{Verb: "failed"})
 	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	fakenamespace "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -50,7 +49,7 @@ func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 	t.Helper()
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sleep", UID: "d", Labels: map[string]string{"app": "sleep"}},
-		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1),
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "sleep"}}}}},
 	}
 	if attempt != "" {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -35,10 +34,10 @@ func TestAWorkloadWithoutASuccessKeepsTheNewestReplacedReleases(t *testing.T) {
 	replaced := replacedReleases(maxReplaced + 1)
 	running := recorded("now", "d", 40, v1alpha1.ReleaseRunning)
 	open, unsent := failedFor(v1alpha1.ReasonSuperseded, "open", 1), failedFor(v1alpha1.ReasonSuperseded, "unsent", 1)
-	open.Status.Order = &v1alpha1.Order{OpenedTime: ptr.To(metav1.Now())}
+	open.Status.Order = &v1alpha1.Order{OpenedTime: new(metav1.Now())}
 	unsent.Status.Announce(v1alpha1.Announcement{Verb: "failed"})
 	leaving := failedFor(v1alpha1.ReasonSuperseded, "leaving", 1)
-	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	leaving.DeletionTimestamp = new(metav1.Now())
 	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
 	for name, tc := range map[string]struct {
 		named *v1alpha1.ChangeWorkload

@@ -18,7 +18,6 @@ import (
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/configmap"
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
@@ -191,7 +190,7 @@ func TestAnOptionalKindIsWatchedWhileTheAPIServerHasIt(t *testing.T) {
 	service.SetUID("s")
 	deployment.SetLabels(map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "s"})
 	deployment.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "r", Controller: ptr.To(true),
+		APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "r", Controller: new(true),
 	}})
 	x := start(t, service, deployment, object("apps/v1", "Deployment", "other"))
 	x.await(t, "the Deployments", x.has("Deployment.apps", "other"))

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -41,9 +40,9 @@ func withoutFinalizer(p *corev1.Pod) { p.Finalizers = nil }
 
 func withoutInitContainer(p *corev1.Pod) { p.Finalizers, p.Spec.InitContainers = nil, nil }
 
-func deleted(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(zero)) }
+func deleted(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(zero)) }
 
-func forced(p *corev1.Pod) { deleted(p); p.DeletionGracePeriodSeconds = ptr.To(int64(0)) }
+func forced(p *corev1.Pod) { deleted(p); p.DeletionGracePeriodSeconds = new(int64(0)) }
 
 func phase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }

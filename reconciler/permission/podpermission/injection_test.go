@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -87,7 +86,7 @@ func (setsOfOwner) Annotation(context.Context, string, []metav1.OwnerReference, 
 func controlledPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod(slices.Concat([]func(*corev1.Pod){withoutInitContainer, func(p *corev1.Pod) {
 		p.Labels, p.CreationTimestamp = nil, metav1.NewTime(zero)
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "replicaset", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "replicaset", Controller: new(true)}}
 	}}, changes)...)
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -106,12 +105,12 @@ func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
 	now := metav1.Now()
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid", ResourceVersion: "1"}
 	deployment := func(change func(*appsv1.Deployment)) any {
-		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
+		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))}}
 		change(d)
 		return d
 	}
 	replicaSet := func(change func(*appsv1.ReplicaSet)) any {
-		s := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)}}
+		s := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(3))}}
 		change(s)
 		return s
 	}
@@ -128,12 +127,12 @@ func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
 	}{
 		"a resync":                    {aDeployment, aDeployment, 0},
 		"the status of a Deployment":  {aDeployment, deployment(func(d *appsv1.Deployment) { d.ResourceVersion, d.Status.ReadyReplicas = "2", 2 }), 0},
-		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), 2},
+		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(4)) }), 2},
 		"another label of its pods":   {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Template.Labels = map[string]string{"app": "web"} }), 2},
 		"a terminating Deployment":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), 2},
 		"another of the same name":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.UID = "other" }), 2},
 		"the status of a ReplicaSet":  {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.ResourceVersion, s.Status.ReadyReplicas = "2", 2 }), 0},
-		"a scaled ReplicaSet":         {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.Spec.Replicas = ptr.To[int32](0) }), 2},
+		"a scaled ReplicaSet":         {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.Spec.Replicas = new(int32(0)) }), 2},
 		"an adopted ReplicaSet":       {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.OwnerReferences = controlledBy("Deployment", "web") }), 2},
 		"the status of a StatefulSet": {statefulSet(3, 1), statefulSet(3, 2), 0},
 		"a scaled StatefulSet":        {statefulSet(3, 1), statefulSet(2, 1), 2},
@@ -226,12 +225,12 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 }
 
 func deploymentOf(name string) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](10)}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(10))}}
 }
 
 func replicaSetOf(deployment string) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: deployment + "-1", UID: types.UID("uid-" + deployment + "-1"), OwnerReferences: controlledBy("Deployment", deployment)},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](10)},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32(10))},
 	}
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -62,7 +61,7 @@ func (c *directProber) probe(ctx context.Context, at string, b *v1alpha1.PodUnav
 	}
 	gvr := v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets")
 	answer, err := webhookpeers.SendReview(ctx, c.client, "https://"+at+c.path, nil, &admissionv1.AdmissionRequest{
-		UID: types.UID(probe), Operation: admissionv1.Update, Namespace: b.Namespace, Name: b.Name, DryRun: ptr.To(true),
+		UID: types.UID(probe), Operation: admissionv1.Update, Namespace: b.Namespace, Name: b.Name, DryRun: new(true),
 		Kind:     metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: "PodUnavailableBudget"},
 		Resource: metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
 		Object:   runtime.RawExtension{Raw: object},

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -186,7 +185,7 @@ func TestASelectedOwnerCountsWhileItHasNoPods(t *testing.T) {
 		"its pod is available": {without(func(*appsv1.StatefulSet) {}), func(*corev1.Pod) {}, 2, 1},
 		"scaled to 0":          {without(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, 1, 1},
 		"not selected":         {without(func(s *appsv1.StatefulSet) { s.Spec.Template.Labels = map[string]string{"app": "db"} }), nil, 1, 1},
-		"terminating":          {without(func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Finalizers = ptr.To(metav1.Now()), []string{"x"} }), nil, 1, 1},
+		"terminating":          {without(func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Finalizers = new(metav1.Now()), []string{"x"} }), nil, 1, 1},
 		"below another owner":  {without(func(s *appsv1.StatefulSet) { s.OwnerReferences = ownedBy(gameKind, "web") }), nil, 1, 1},
 		"in another namespace": {without(func(s *appsv1.StatefulSet) { s.Namespace = "other" }), nil, 1, 1},
 	} {
@@ -225,7 +224,7 @@ func TestATargetCountsWhileAllItsPodsAreCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBudget(func(b *v1alpha1.PodUnavailableBudget) {
 				b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: tc.target.GroupVersion().String(), Kind: tc.target.Kind, Name: "a"}
-				b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+				b.Spec.MaxUnavailable = new(intstr.FromInt32(0))
 			})
 			failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 			w := newFixture(t, b, statefulSet("a", 2, nil), newPod(0, ownedBy(tc.target, "a"), failed))
@@ -285,7 +284,7 @@ func BenchmarkGather(b *testing.B) {
 }
 
 func TestOnlyOwnersThatAreNotWatchedAreReadEveryTenSeconds(t *testing.T) {
-	custom := newPod(9, []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: "uid", Controller: ptr.To(true)}}, nil)
+	custom := newPod(9, []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: "uid", Controller: new(true)}}, nil)
 	targetOf := func(kind string) func(*v1alpha1.PodUnavailableBudget) {
 		return func(b *v1alpha1.PodUnavailableBudget) {
 			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: kind, Name: "web"}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -84,7 +83,7 @@ func newOwner(kind schema.GroupVersionKind, name string, above []metav1.OwnerRef
 }
 
 func ownedBy(kind schema.GroupVersionKind, name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: types.UID("uid-" + name), Controller: new(true)}}
 }
 
 func podsOf(count int, owner []metav1.OwnerReference) []runtime.Object {
@@ -120,7 +119,7 @@ func blueGreen() []runtime.Object {
 	var all []runtime.Object
 	for i, name := range []string{"active", "preview"} {
 		all = append(all, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: ownedBy(rolloutKind, "web")},
-			Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}})
+			Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}})
 		for j := range 2 {
 			all = append(all, newPod(2*i+j, controlledBy("ReplicaSet", name), nil))
 		}

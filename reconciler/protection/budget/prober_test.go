@@ -22,7 +22,6 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/webhook/certificates/resources"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -59,7 +58,7 @@ func newWebhookFixture(t *testing.T) *webhookFixture {
 		kube: kubefake.NewClientset(&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				CABundle: secret.Data[resources.CACert], Service: &admissionregistrationv1.ServiceReference{Path: ptr.To("/budgets")}}}},
+				CABundle: secret.Data[resources.CACert], Service: &admissionregistrationv1.ServiceReference{Path: new("/budgets")}}}},
 		})}
 	w.prober = &prober{kube: w.kube, client: w.fake.PolicyV1alpha1(), clock: now, turns: newReplicaTurns(now),
 		answered: map[string]sets.Set[string]{}, reached: map[string]time.Time{}}
@@ -105,7 +104,7 @@ func (w *webhookFixture) start(name string) *httptest.Server {
 	}
 	_, err = w.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).Create(w.t.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: webhookService}},
-		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To(webhookpeers.Port), Port: ptr.To(int32(number))}},
+		Ports:      []discoveryv1.EndpointPort{{Name: new(webhookpeers.Port), Port: new(int32(number))}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{host}, TargetRef: &corev1.ObjectReference{Name: name}}},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -134,7 +133,7 @@ func newBudget(change func(*v1alpha1.PodUnavailableBudget)) *v1alpha1.PodUnavail
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-web", Generation: 1},
 		Spec: v1alpha1.PodUnavailableBudgetSpec{
 			Selector:       &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}},
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			MaxUnavailable: new(intstr.FromInt32(1)),
 		},
 	}
 	if change != nil {
@@ -144,7 +143,7 @@ func newBudget(change func(*v1alpha1.PodUnavailableBudget)) *v1alpha1.PodUnavail
 }
 
 func controlledBy(kind, name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: new(true)}}
 }
 
 func newPod(n int, owner []metav1.OwnerReference, change func(*corev1.Pod)) *corev1.Pod {
@@ -175,7 +174,7 @@ func application(wanted, ofSet, pods int32) []runtime.Object {
 
 func ending(objects []runtime.Object) []runtime.Object {
 	d := objects[0].(*appsv1.Deployment)
-	d.DeletionTimestamp, d.Finalizers = ptr.To(metav1.Now()), []string{"foregroundDeletion"}
+	d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
 	return objects
 }
 
@@ -333,7 +332,7 @@ func TestTheChargeOfARestartIsKeptForTheGracePeriod(t *testing.T) {
 	changed.Spec.Containers[0].Image = "web:2"
 	restart := func(grace int64) []budget.Effect {
 		var r budget.Restart
-		r.Strategy.TerminationGracePeriodSeconds = ptr.To(grace)
+		r.Strategy.TerminationGracePeriodSeconds = new(grace)
 		return budget.EffectsOfRestart(running("1"), []string{"web"}, r)
 	}
 	const timeout = time.Minute + budget.RepeatedTTL

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
@@ -72,7 +71,7 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 			}
 			n = broadcastJobReplicas(o, n)
 		}
-		r.wanted = ptr.To(int32(n))
+		r.wanted = new(int32(n))
 		return r, nil
 	}
 	if withoutReplicas[kind] {
@@ -94,5 +93,5 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 	if errWanted != nil || errObserved != nil {
 		return replicas{unknown: "its scale subresource is invalid"}, nil //nolint:nilerr // a retry does not help
 	}
-	return replicas{wanted: ptr.To(int32(wanted)), observed: int32(observed)}, nil
+	return replicas{wanted: new(int32(wanted)), observed: int32(observed)}, nil
 }

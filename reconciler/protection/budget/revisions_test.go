@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -40,7 +39,7 @@ func (r revision) objects(offset int) []runtime.Object {
 	deployment, set := r.name+"-deployment", r.name+"-deployment-5"
 	all := []runtime.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: deployment, UID: types.UID("uid-" + deployment), OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: r.name, UID: types.UID("uid-" + r.name), Controller: ptr.To(true)}}},
+			{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: r.name, UID: types.UID("uid-" + r.name), Controller: new(true)}}},
 			Spec: appsv1.DeploymentSpec{Replicas: &r.wanted}},
 		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: set, UID: types.UID("uid-" + set), OwnerReferences: controlledBy("Deployment", deployment)},
 			Spec: appsv1.ReplicaSetSpec{Replicas: &r.ofSet}},
@@ -77,11 +76,11 @@ func ofKnativeService(limit func(*v1alpha1.PodUnavailableBudgetSpec)) *v1alpha1.
 }
 
 func minAvailable(n int32) func(*v1alpha1.PodUnavailableBudgetSpec) {
-	return func(s *v1alpha1.PodUnavailableBudgetSpec) { s.MinAvailable = ptr.To(intstr.FromInt32(n)) }
+	return func(s *v1alpha1.PodUnavailableBudgetSpec) { s.MinAvailable = new(intstr.FromInt32(n)) }
 }
 
 func maxUnavailable(n int32) func(*v1alpha1.PodUnavailableBudgetSpec) {
-	return func(s *v1alpha1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(n)) }
+	return func(s *v1alpha1.PodUnavailableBudgetSpec) { s.MaxUnavailable = new(intstr.FromInt32(n)) }
 }
 
 // The autoscaler lowers the replicas of a Deployment, and its pods are deleted because of that.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -21,8 +20,8 @@ func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
 	at := func(image, memory, id string) *corev1.Pod {
 		return newPod(1, nil, func(p *corev1.Pod) {
 			p.Spec = corev1.PodSpec{
-				ActiveDeadlineSeconds: ptr.To[int64](60), ServiceAccountName: "web",
-				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}},
+				ActiveDeadlineSeconds: new(int64(60)), ServiceAccountName: "web",
+				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
 				Containers: []corev1.Container{{Name: "web", Image: image, Args: []string{"serve"},
 					Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}},
 					ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}}},
@@ -67,7 +66,7 @@ func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
 func TestATrimmedDeploymentOfAKnativeServiceIsKnownAsSuch(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-00001-deployment", Labels: map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "u"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: new(true)}},
 	}}
 	for _, want := range []bool{true, false} {
 		trimmed, err := trimOwner(d)

@@ -105,8 +105,7 @@ func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 	f.Status.ObservedGeneration = f.Generation
 	f.Status.Deleted, f.Status.RoomTime = s.Deleted, nil
 	if s.Open && !s.RoomTime.IsZero() {
-		room := metav1.NewTime(s.RoomTime)
-		f.Status.RoomTime = &room
+		f.Status.RoomTime = new(metav1.NewTime(s.RoomTime))
 	}
 	open := apis.Condition{Type: v1alpha1.FlowControlOpen, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWithinLimit, Severity: apis.ConditionSeverityInfo}
 	if s.Open {

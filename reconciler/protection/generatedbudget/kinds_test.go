@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
@@ -164,7 +163,7 @@ func TestWorkloadsOfOneNameHaveDifferentBudgetNames(t *testing.T) {
 	if a, b := (&workload{Object: named, kind: statefulSet}).budgetName(), (&workload{Object: named, kind: advancedStatefulSet}).budgetName(); a == b {
 		t.Errorf("both names are %s", a)
 	}
-	if got := (&workload{Object: ptr.To(metav1.ObjectMeta{Name: "web"}), kind: cloneSet}).budgetName(); got != "cloneset-web" {
+	if got := (&workload{Object: new(metav1.ObjectMeta{Name: "web"}), kind: cloneSet}).budgetName(); got != "cloneset-web" {
 		t.Errorf("got %s", got)
 	}
 }

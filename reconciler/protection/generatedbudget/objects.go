@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
@@ -77,7 +76,7 @@ func (w *workload) meta() meta {
 		Name: w.budgetName(), Namespace: w.GetNamespace(),
 		Labels: map[string]string{managedByLabel: managedByValue},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
+			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: new(true),
 		}},
 	}
 }
@@ -108,7 +107,7 @@ func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name 
 		return nil
 	}
 	apply := func(ctx context.Context, l *generatedbudget.Limits) error {
-		return patch(ctx, types.ApplyPatchType, wanted(l), metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)})
+		return patch(ctx, types.ApplyPatchType, wanted(l), metav1.PatchOptions{FieldManager: fieldManager, Force: new(true)})
 	}
 	g := generated{
 		matches:     func(*generatedbudget.Limits) bool { return false },
@@ -157,7 +156,7 @@ func (r *Reconciler) pub(w *workload) generated {
 func (r *Reconciler) pdb(w *workload) generated {
 	g := generatedOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
 		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget",
-			Spec: spec{Selector: w.selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)}},
+			Spec: spec{Selector: w.selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
 		func(b *policyv1.PodDisruptionBudget) spec {
 			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable,
 				UnhealthyPodEvictionPolicy: b.Spec.UnhealthyPodEvictionPolicy}

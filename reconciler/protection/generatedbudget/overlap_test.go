@@ -16,7 +16,6 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
@@ -33,15 +32,15 @@ func another(name string, selector, pods map[string]string) []any {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}}}
 	d.Spec.Template.Labels = pods
 	b := selecting("deployment-"+name, selector)
-	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name, Controller: ptr.To(true)}}
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name, Controller: new(true)}}
 	return []any{d, b}
 }
 
 // The Deployment web selects app=web, and its pods have tier=front, too.
 func TestNoPodDisruptionBudgetIsGeneratedBesideAnother(t *testing.T) {
 	own := selecting("deployment-web", pairs{"app": "web"})
-	own.ObjectMeta, own.Spec.MaxUnavailable = owned("uid-web"), ptr.To(intstr.FromInt32(2))
-	own.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	own.ObjectMeta, own.Spec.MaxUnavailable = owned("uid-web"), new(intstr.FromInt32(2))
+	own.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 	orphan := own.DeepCopy()
 	orphan.ObjectMeta = owned("")
 	orphan.Labels = pairs{managedByLabel: managedByValue}
@@ -92,7 +91,7 @@ func TestADeniedDeletionOfAGeneratedBudgetHasNoEvent(t *testing.T) {
 	w := &workload{kind: deployment, Object: &metav1.ObjectMeta{Name: "web", UID: "uid-web", Annotations: pairs{generatedbudget.PDBAnnotation: "true"}}}
 	recorder := record.NewFakeRecorder(1)
 	r := &Reconciler{recorder: recorder, defaults: func() generatedbudget.Limits {
-		return generatedbudget.Limits{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+		return generatedbudget.Limits{MaxUnavailable: new(intstr.FromInt32(1))}
 	}}
 	if err := r.reconcileBudget(t.Context(), w, &corev1.Namespace{}, generatedbudget.PDBAnnotation, g); !errors.Is(err, denied) {
 		t.Errorf("%v, want %v", err, denied)

@@ -20,7 +20,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -32,7 +31,7 @@ import (
 // ofRevision makes a Deployment that of a Revision of the Knative Service web.
 func ofRevision(d *appsv1.Deployment) {
 	d.Labels = map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "uid-service"}
-	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "uid-revision", Controller: ptr.To(true)}}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "uid-revision", Controller: new(true)}}
 }
 
 // service returns the Knative Service web with the annotations on itself and on its template.
@@ -66,7 +65,7 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-web", Annotations: annotations},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(2))}}},
+			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(2))}}},
 	}
 	d.Spec.Template.Labels = map[string]string{"app": "web", "tier": "front"}
 	if change != nil {
@@ -113,7 +112,7 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 	r := &Reconciler{
 		workloads: workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), custom},
 		defaults: func() generatedbudget.Limits {
-			return generatedbudget.Limits{MaxUnavailable: ptr.To(intstr.FromString("25%"))}
+			return generatedbudget.Limits{MaxUnavailable: new(intstr.FromString("25%"))}
 		},
 		namespaces: corelisters.NewNamespaceLister(index["ns"]), budgets: listers.NewPodUnavailableBudgetLister(index["pub"]),
 		pdbs: policylisters.NewPodDisruptionBudgetLister(index["pdb"]), kube: kube, policies: policies, recorder: recorder,
@@ -137,14 +136,14 @@ func limit(s spec) string {
 func owned(uid types.UID) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "ns", Name: "deployment-web", UID: "uid-generated"}
 	if uid != "" {
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: uid, Controller: ptr.To(true)}}
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: uid, Controller: new(true)}}
 	}
 	return m
 }
 
 func pub(uid types.UID, most int32) *v1alpha1.PodUnavailableBudget {
 	return &v1alpha1.PodUnavailableBudget{ObjectMeta: owned(uid), Spec: v1alpha1.PodUnavailableBudgetSpec{
-		TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxUnavailable: ptr.To(intstr.FromInt32(most))}}
+		TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxUnavailable: new(intstr.FromInt32(most))}}
 }
 
 func labeled(b *v1alpha1.PodUnavailableBudget) *v1alpha1.PodUnavailableBudget {
@@ -203,7 +202,7 @@ func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T)
 	annotations := map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"}
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: owned("uid-web"), Spec: policyv1.PodDisruptionBudgetSpec{Selector: web,
-		MinAvailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)}}
+		MinAvailable: new(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}}
 	const metadata = `"metadata":{"uid":"uid-generated","labels":{"app.kubernetes.io/managed-by":"breakwater"}}`
 	const wantedPUB = `replace podunavailablebudgets deployment-web {` + metadata +
 		`,"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"selector":null,"maxUnavailable":2,"minAvailable":null}}`
@@ -215,20 +214,20 @@ func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T)
 	}{
 		"none": {func(*v1alpha1.PodUnavailableBudgetSpec, *policyv1.PodDisruptionBudgetSpec) {}, nil},
 		"the limit": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
-			b.MaxUnavailable, b.MinAvailable = nil, ptr.To(intstr.FromInt32(0))
+			b.MaxUnavailable, b.MinAvailable = nil, new(intstr.FromInt32(0))
 		}, []string{wantedPUB}},
 		"the target": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
 			b.TargetRef, b.Selector = nil, &v1alpha1.PodSelector{}
 		}, []string{wantedPUB}},
 		"the limit of a PodDisruptionBudget": {func(_ *v1alpha1.PodUnavailableBudgetSpec, b *policyv1.PodDisruptionBudgetSpec) {
-			b.MaxUnavailable, b.MinAvailable = ptr.To(intstr.FromString("100%")), nil
+			b.MaxUnavailable, b.MinAvailable = new(intstr.FromString("100%")), nil
 		}, []string{wantedPDB}},
 		"the evictions of unhealthy pods": {func(_ *v1alpha1.PodUnavailableBudgetSpec, b *policyv1.PodDisruptionBudgetSpec) {
 			b.UnhealthyPodEvictionPolicy = nil
 		}, []string{"apply poddisruptionbudgets deployment-web min 1"}},
 		// The fields of another user that do not exclude ours are kept.
 		"the limit of a shadow budget": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
-			b.MaxUnavailable, b.Shadow = ptr.To(intstr.FromInt32(9)), true
+			b.MaxUnavailable, b.Shadow = new(intstr.FromInt32(9)), true
 		}, []string{"apply podunavailablebudgets deployment-web max 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +294,7 @@ func TestAnnotationsOfTheNamespaceDoNotCountBelowAUnitedDeployment(t *testing.T)
 		"below a UnitedDeployment, its annotation": {owner: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment"}, own: on, namespace: on, want: []string{"max 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.owner.Name, tc.owner.UID, tc.owner.Controller = "parent", "uid-parent", ptr.To(true)
+			tc.owner.Name, tc.owner.UID, tc.owner.Controller = "parent", "uid-parent", new(true)
 			done, events := writes(t, deployment, func(d *appsv1.Deployment) { d.OwnerReferences = []metav1.OwnerReference{tc.owner} }, tc.own, tc.namespace)
 			for i := range tc.want {
 				tc.want[i] = "apply podunavailablebudgets deployment-web " + tc.want[i]
@@ -310,7 +309,7 @@ func TestAnnotationsOfTheNamespaceDoNotCountBelowAUnitedDeployment(t *testing.T)
 func TestAnnotationsOfTheNamespaceDoNotCountForACloneSetBelowAUnitedDeployment(t *testing.T) {
 	u := object(cloneSet, "v1alpha1", "web", map[string]any{})
 	u.SetAnnotations(nil)
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment", Name: "parent", UID: "uid-parent", Controller: ptr.To(true)}})
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "UnitedDeployment", Name: "parent", UID: "uid-parent", Controller: new(true)}})
 	if done, _ := writes(t, cloneSet, nil, nil, map[string]string{generatedbudget.PUBAnnotation: "true"}, cloneSet.read(cloneSet.versions[1], u)); len(done) > 0 {
 		t.Error(done)
 	}

@@ -15,7 +15,6 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	clocktest "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -33,7 +32,7 @@ func newNamespace(name, label string) *corev1.Namespace {
 
 func TestTheLabelFollowsTheBudgets(t *testing.T) {
 	terminating := newNamespace("ns", "")
-	terminating.DeletionTimestamp = ptr.To(metav1.Now())
+	terminating.DeletionTimestamp = new(metav1.Now())
 	for _, tc := range []struct {
 		name      string
 		namespace *corev1.Namespace

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
@@ -87,7 +86,7 @@ func (f *folder) logs(ctx context.Context, kube kubernetes.Interface, pod *corev
 			}
 			raw, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 				Container: status.Name, Previous: previous,
-				SinceTime: ptr.To(metav1.NewTime(since)), LimitBytes: ptr.To[int64](1 << 20),
+				SinceTime: new(metav1.NewTime(since)), LimitBytes: new(int64(1 << 20)),
 			}).DoRaw(ctx)
 			if err != nil {
 				raw = []byte(err.Error())

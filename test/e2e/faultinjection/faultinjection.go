@@ -15,7 +15,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
@@ -145,7 +144,7 @@ func Pause(pod *corev1.Pod) (resume func() error, err error) {
 
 // Delete deletes a pod without a grace period. NotFound is not an error.
 func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
-	err := kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	err := kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	if apierrs.IsNotFound(err) {
 		return nil
 	}

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -116,7 +115,7 @@ func ExpectConfigurationPatch(t *testing.T, account, want, resource, name string
 	}
 	options := dryRun
 	if kind == types.ApplyPatchType {
-		options.FieldManager, options.Force = account, ptr.To(true)
+		options.FieldManager, options.Force = account, new(true)
 	}
 	expect(t, fmt.Sprintf("%s patches %s/%s with %s", account, resource, name, patch), want, func(ctx context.Context) error {
 		_, err := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource)).Patch(ctx, name, kind, patch, options)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -137,7 +136,7 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.run(t, "annotate", "namespace", n.name, podmeta.PermissionSetAnnotation+"=web")
-	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),
+	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1)),
 		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
 	eventually(t, shortTimeout, "all webhook replicas read the annotation", func() error {
 		return replicas.Reach(20, func() error {

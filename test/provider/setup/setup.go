@@ -16,7 +16,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -94,7 +93,7 @@ func Kubectl(ctx context.Context, args ...string) error {
 
 // TokenOf returns a token of a ServiceAccount, bound to a pod if one is given.
 func (c *Cluster) TokenOf(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference, audience string) (string, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600)), BoundObjectRef: bound}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600)), BoundObjectRef: bound}}
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
