@@ -36,8 +36,8 @@ func newBreaker(failures int, pause time.Duration, metrics *instruments) *breake
 			return !countsAsFailure(err)
 		},
 		IsExcluded: func(err error) bool {
-			var callErr *CallError
-			return errors.As(err, &callErr) && callErr.Kind == KindCanceled
+			callErr, ok := errors.AsType[*CallError](err)
+			return ok && callErr.Kind == KindCanceled
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) { metrics.recordTransition(context.Background(), to) },
 	})
@@ -81,8 +81,8 @@ func (b *breaker) open() bool {
 // countsAsFailure reports whether the breaker counts an attempt as a failure: one without a
 // usable answer, or with result code 901.
 func countsAsFailure(err error) bool {
-	var callErr *CallError
-	return IsInternal(err) || (errors.As(err, &callErr) && callErr.Kind != KindCanceled && callErr.Kind != KindBreaker &&
+	callErr, ok := errors.AsType[*CallError](err)
+	return IsInternal(err) || (ok && callErr.Kind != KindCanceled && callErr.Kind != KindBreaker &&
 		!callErr.isUnsupported())
 }
 
@@ -95,8 +95,8 @@ func (e *CallError) isUnsupported() bool {
 // IsBreakerOpen reports whether the call was not made because the circuit breaker
 // was open, or another call was testing the server after a pause. The server has not received it.
 func IsBreakerOpen(err error) bool {
-	var callErr *CallError
-	return errors.As(err, &callErr) && callErr.Kind == KindBreaker
+	callErr, ok := errors.AsType[*CallError](err)
+	return ok && callErr.Kind == KindBreaker
 }
 
 // BreakerOpen reports whether the circuit breaker would refuse every call now. Check it

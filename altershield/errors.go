@@ -33,8 +33,8 @@ func (e *ResultError) Error() string {
 }
 
 func hasCode(err error, code string) bool {
-	var result *ResultError
-	return errors.As(err, &result) && result.Code == code
+	result, ok := errors.AsType[*ResultError](err)
+	return ok && result.Code == code
 }
 
 // IsArgument reports whether the server rejected an argument (101). The server also
@@ -52,8 +52,8 @@ func IsState(err error) bool { return hasCode(err, CodeState) }
 // IsNotBegun reports whether the server rejected a call because the PRE check of
 // the node has not begun: the server lost the event of the start, or is slow.
 func IsNotBegun(err error) bool {
-	var result *ResultError
-	return errors.As(err, &result) && result.Code == CodeState && notBegun.MatchString(result.Msg)
+	result, ok := errors.AsType[*ResultError](err)
+	return ok && result.Code == CodeState && notBegun.MatchString(result.Msg)
 }
 
 // notBegun matches the state, in the server's message, of a node whose PRE check has
@@ -124,12 +124,10 @@ func (e *CallError) Unwrap() error { return e.Err }
 // call Retrieve, because a second finish is rarely judged. A rejected call had no
 // effect, except with 901, which may follow a partial write.
 func MayHaveTakenEffect(err error) bool {
-	var result *ResultError
-	if errors.As(err, &result) {
+	if result, ok := errors.AsType[*ResultError](err); ok {
 		return result.Code == CodeInternal || result.Code == ""
 	}
-	var callErr *CallError
-	if errors.As(err, &callErr) {
+	if callErr, ok := errors.AsType[*CallError](err); ok {
 		return callErr.MaybeReceived
 	}
 	return false

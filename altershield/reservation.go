@@ -86,6 +86,6 @@ func throttled(ctx context.Context, action string, err error) error {
 // IsThrottled reports whether the call was not made because of the rate limit. The
 // server has not received it.
 func IsThrottled(err error) bool {
-	var callErr *CallError
-	return errors.As(err, &callErr) && callErr.Kind == KindThrottled
+	callErr, ok := errors.AsType[*CallError](err)
+	return ok && callErr.Kind == KindThrottled
 }

@@ -20,13 +20,12 @@ const (
 // retryable reports whether to make another attempt. A call that is harmful to
 // repeat is retried only if the request was certainly not sent.
 func retryable(err error, r repeat) bool {
-	var result *ResultError
-	if errors.As(err, &result) {
+	if result, ok := errors.AsType[*ResultError](err); ok {
 		// The server rejects the same request again, except after an internal error.
 		return r == repeatHarmless && result.Code == CodeInternal
 	}
-	var callErr *CallError
-	if !errors.As(err, &callErr) {
+	callErr, ok := errors.AsType[*CallError](err)
+	if !ok {
 		return false
 	}
 	if r == repeatHarmful && callErr.MaybeReceived {

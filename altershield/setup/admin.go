@@ -62,8 +62,7 @@ func (a *Admin) platforms(ctx context.Context) (names []string, err error) {
 func (a *Admin) createSequence(ctx context.Context) error {
 	const path = "/meta/platform/createSequence"
 	_, err := a.exchange(ctx, http.MethodPost, path, struct{}{})
-	var callErr *altershield.CallError
-	if errors.As(err, &callErr) && callErr.Status == http.StatusInternalServerError {
+	if callErr, ok := errors.AsType[*altershield.CallError](err); ok && callErr.Status == http.StatusInternalServerError {
 		return nil
 	}
 	return err

@@ -62,8 +62,7 @@ func checksSignatures(ctx context.Context, c altershield.Config) (bool, error) {
 	client := altershield.New(c)
 	defer client.Close()
 	_, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: "none", NodeID: "none", Stage: v1alpha1.StagePre})
-	var result *altershield.ResultError
-	if err != nil && !errors.As(err, &result) {
+	if err != nil && !errors.As(err, new(*altershield.ResultError)) {
 		return false, fmt.Errorf("find out whether the server checks signatures: %w", err)
 	}
 	return altershield.IsSignature(err), nil
