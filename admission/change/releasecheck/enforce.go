@@ -40,14 +40,13 @@ func ResultOf(a altershield.ReleaseCheckAnswer, retrieved bool) Result {
 // ResultOfError evaluates an error of the query: no verdict.
 func ResultOfError(err error) Result {
 	var callErr *altershield.CallError
-	var result *altershield.ResultError
 	switch {
 	case altershield.IsState(err):
 		return noVerdict(v1alpha1.ReasonServerRejected, err.Error()+
 			"; only scenes of generation 1 answer synchronously: see release-check-scene-key in ConfigMap "+altershield.ConfigMapName)
 	case altershield.IsExists(err):
 		return noVerdict(v1alpha1.ReasonServerRejected, err.Error()+"; the answer to an earlier query was lost")
-	case errors.As(err, &result):
+	case errors.As(err, new(*altershield.ResultError)):
 		return noVerdict(v1alpha1.ReasonServerRejected, err.Error())
 	case errors.As(err, &callErr) && callErr.Kind == altershield.KindTimeout:
 		return noVerdict(v1alpha1.ReasonVerdictTimedOut, err.Error())
