@@ -215,8 +215,7 @@ func statusError(res *http.Response, raw []byte) error {
 // withoutURL removes the URL from an error of net/http, because error messages
 // appear in the status of pods, where their users read them.
 func withoutURL(err error) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
 	}
 	return err

@@ -36,16 +36,16 @@ func (e *StatusError) Error() string {
 // IsNotFound reports whether the centre answered that the object does not exist. A 404
 // without the reason of the centre is that of a proxy, or of another server.
 func IsNotFound(err error) bool {
-	var status *StatusError
-	return errors.As(err, &status) && status.Status == http.StatusNotFound && status.Detail.Reason == "NotFound"
+	status, ok := errors.AsType[*StatusError](err)
+	return ok && status.Status == http.StatusNotFound && status.Detail.Reason == "NotFound"
 }
 
 // IsConflict reports whether the centre answered 409. For a request of a set: the
 // application is being revoked, the provider is being called for its leaked grant or has
 // accepted its revocation, or the pod has ended.
 func IsConflict(err error) bool {
-	var status *StatusError
-	return errors.As(err, &status) && status.Status == http.StatusConflict
+	status, ok := errors.AsType[*StatusError](err)
+	return ok && status.Status == http.StatusConflict
 }
 
 // IsPermanent reports whether the same request would fail again until a person changes
@@ -55,8 +55,8 @@ func IsConflict(err error) bool {
 // of the client has no right, or the URL is not that of a centre. A 400 or 422 without the
 // reason of the centre is that of a proxy, or of another server.
 func IsPermanent(err error) bool {
-	var status *StatusError
-	if !errors.As(err, &status) {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok {
 		return false
 	}
 	switch status.Status {
@@ -74,8 +74,7 @@ const maxRetryAfter = time.Hour
 // RetryAfter returns how long to wait before a retry if the centre answered 429,
 // otherwise 0.
 func RetryAfter(err error) time.Duration {
-	var status *StatusError
-	if errors.As(err, &status) && status.Status == http.StatusTooManyRequests {
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusTooManyRequests {
 		return min(max(status.RetryAfter, time.Second), maxRetryAfter)
 	}
 	return 0

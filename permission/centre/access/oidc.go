@@ -138,10 +138,9 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, erro
 		return User{}, false, IssuerUnreachable{o.config.Issuer}
 	}
 	verified, err := verifier.Verify(ctx, token)
-	var expired *oidc.TokenExpiredError
 	switch {
 	case err == nil:
-	case !errors.As(err, &expired) && o.Failure() != nil:
+	case !errors.As(err, new(*oidc.TokenExpiredError)) && o.Failure() != nil:
 		return User{}, false, IssuerUnreachable{o.config.Issuer} // perhaps the key of the token could not be read
 	default:
 		return User{}, false, nil //nolint:nilerr // another authenticator may accept it

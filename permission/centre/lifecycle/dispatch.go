@@ -213,8 +213,8 @@ func (d *dispatcher) dispatchDue(provider string, pd *providerDispatch) (due int
 // postponeBroken postpones a step whose start failed twice in a row, so that it does not delay the
 // others. It returns any other error.
 func (d *dispatcher) postponeBroken(pd *providerDispatch, provider string, err error) error {
-	var broken brokenStep
-	if !errors.As(err, &broken) {
+	broken, ok := errors.AsType[brokenStep](err)
+	if !ok {
 		return err
 	}
 	again := pd.broken.application == broken.application && pd.broken.ordinal == broken.ordinal

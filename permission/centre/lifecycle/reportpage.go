@@ -125,8 +125,7 @@ func (e *Engine) decidePage(ctx context.Context, cluster string, r api.PodReport
 	if page.Unconfirmed {
 		result = PodReportHeld
 	}
-	var other OtherCluster
-	if errors.As(err, &other) {
+	if other, ok := errors.AsType[OtherCluster](err); ok {
 		result = PodReportOtherCluster
 		e.Log.Warn("a report of another cluster with the same name is rejected", "cluster", cluster, "owner", other.Owner, "sender", other.Sender)
 	} else if err != nil {

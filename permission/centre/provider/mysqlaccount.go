@@ -128,9 +128,8 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 	}
 	sessions, failure := a.sessions(ctx, conn, ip)
 	for _, id := range sessions {
-		var mysqlErr *mysql.MySQLError
 		_, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
-		if errors.As(err, &mysqlErr) && mysqlErr.Number == errNoSuchThread {
+		if mysqlErr, ok := errors.AsType[*mysql.MySQLError](err); ok && mysqlErr.Number == errNoSuchThread {
 			continue
 		}
 		failure = errors.Join(failure, err)
@@ -142,9 +141,8 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 // sessions lists the ids of the user's sessions from an address. Without privilege PROCESS, PROCESSLIST has no
 // sessions of other users, but reading INNODB_CMP is an error.
 func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int64, error) {
-	var mysqlErr *mysql.MySQLError
 	_, err := conn.ExecContext(ctx, "SELECT COUNT(*) FROM information_schema.INNODB_CMP")
-	if errors.As(err, &mysqlErr) && mysqlErr.Number == errSpecificDenied {
+	if mysqlErr, ok := errors.AsType[*mysql.MySQLError](err); ok && mysqlErr.Number == errSpecificDenied {
 		return nil, configurationError{"the centre's account needs privilege PROCESS to find the open sessions of a revoked user"}
 	} else if err != nil {
 		return nil, err

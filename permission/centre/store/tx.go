@@ -92,16 +92,15 @@ func (t Tx) LimitLockWait(limit time.Duration) error {
 
 // LockTimeout reports whether another transaction held a lock for too long.
 func LockTimeout(err error) bool {
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) && answer.Code == lockNotAvailable
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == lockNotAvailable
 }
 
 // WouldFailAgain reports whether another transaction would fail, too, because the error is not
 // that of a statement: the database could not be reached, or the context has ended.
 func WouldFailAgain(err error) bool {
-	var network net.Error
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) ||
-		errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
+		errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
 func (v View) exec(statement string, args ...any) (int64, error) {

@@ -180,8 +180,8 @@ func (c *call) refresh(ctx context.Context) {
 	if err != nil || p.UID != c.pod.UID {
 		// The pod is gone, or the cache does not have it yet.
 		p, err = c.getPod(ctx, c.identity())
-		var rejected *problem
-		gone = errors.As(err, &rejected) && rejected.reason == reasonPodNotFound
+		rejected, ok := errors.AsType[*problem](err)
+		gone = ok && rejected.reason == reasonPodNotFound
 	}
 	if err == nil && !isOlder(p, c.pod) {
 		c.pod = p

@@ -77,8 +77,7 @@ func (s CMDB) put(ctx context.Context, address, key string, raw []byte) error {
 	req.Header.Set("Idempotency-Key", key)
 	res, err := s.http.Do(req)
 	if err != nil {
-		var outer *url.Error
-		if errors.As(err, &outer) {
+		if outer, ok := errors.AsType[*url.Error](err); ok {
 			err = outer.Err // removes the URL, because users read the message
 		}
 		return err

@@ -125,12 +125,9 @@ func (s *server) writeError(err error, c echo.Context) {
 		return
 	}
 	p := &problem{http.StatusInternalServerError, "Internal", "internal error; see the log of the init-action-server"}
-	var known *problem
-	var echoed *echo.HTTPError
-	switch {
-	case errors.As(err, &known):
+	if known, ok := errors.AsType[*problem](err); ok {
 		p = known
-	case errors.As(err, &echoed):
+	} else if echoed, ok := errors.AsType[*echo.HTTPError](err); ok {
 		p = problemf(echoed.Code, http.StatusText(echoed.Code), "%v", echoed.Message)
 	}
 	if p.status >= http.StatusInternalServerError {
