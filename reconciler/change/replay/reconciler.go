@@ -93,7 +93,7 @@ func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name stri
 	}
 	if d.Action == Send {
 		err := r.sender.Deliver(ctx, d.Event)
-		if status := (*delivery.StatusError)(nil); errors.As(err, &status) && status.Permanent() {
+		if status, ok := errors.AsType[*delivery.StatusError](err); ok && status.Permanent() {
 			d = Decision{Action: Drop, Message: err.Error()}
 		} else if err != nil {
 			return fmt.Errorf("replay the event of Kubernetes Event %s/%s: %w", w.Namespace, name, err)

@@ -44,9 +44,8 @@ func (s outageState) begin(now time.Time) (outageState, error) {
 // ended records the result of a call. No pod calls for as long as a call without an answer took, so one
 // that is refused at once delays no other. A call that began before the last answer says nothing new.
 func (s outageState) ended(began, now time.Time, err error) outageState {
-	var status *centreclient.StatusError
 	switch {
-	case err == nil || errors.As(err, &status):
+	case err == nil || errors.As(err, new(*centreclient.StatusError)):
 		return outageState{answered: now}
 	case began.Before(s.answered):
 		return s
