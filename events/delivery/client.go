@@ -151,17 +151,14 @@ const (
 
 func resultOf(err error) string {
 	var status *StatusError
-	var noBroker *NoBrokerError
-	var unsigned *unsignedError
-	var invalid *invalidEventError
 	switch {
 	case err == nil:
 		return resultAccepted
-	case errors.As(err, &noBroker):
+	case errors.As(err, new(*NoBrokerError)):
 		return resultNoBroker
-	case errors.As(err, &unsigned):
+	case errors.As(err, new(*unsignedError)):
 		return resultUnsigned
-	case errors.As(err, &invalid):
+	case errors.As(err, new(*invalidEventError)):
 		return resultInvalid
 	case errors.As(err, &status) && status.Permanent():
 		return resultRefused
