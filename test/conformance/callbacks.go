@@ -67,16 +67,14 @@ func eachVerdict(look func(*suite, time.Time, callback.Received) error) func(con
 }
 
 func isSigned(a arrival) error {
-	var auth *altershield.AuthError
-	if errors.As(a.auth, &auth) && auth.Reason != altershield.AuthSkew {
+	if auth, ok := errors.AsType[*altershield.AuthError](a.auth); ok && auth.Reason != altershield.AuthSkew {
 		return auth
 	}
 	return nil
 }
 
 func isTimely(a arrival) error {
-	var auth *altershield.AuthError
-	if errors.As(a.auth, &auth) && auth.Reason == altershield.AuthSkew {
+	if auth, ok := errors.AsType[*altershield.AuthError](a.auth); ok && auth.Reason == altershield.AuthSkew {
 		return auth
 	}
 	return nil

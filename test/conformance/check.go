@@ -41,8 +41,7 @@ func (s *skipped) Error() string { return s.why }
 func skip(format string, args ...any) error { return &skipped{fmt.Sprintf(format, args...)} }
 
 func (r result) skipped() bool {
-	var s *skipped
-	return errors.As(r.err, &s)
+	return errors.As(r.err, new(*skipped))
 }
 
 // failed reports whether the statement is false.

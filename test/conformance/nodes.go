@@ -95,11 +95,10 @@ func rejectsRetrieveOfAnUnknownNode(ctx context.Context, s *suite) error {
 }
 
 func wantRejection(err error) error {
-	var rejection *altershield.ResultError
 	switch {
 	case err == nil:
 		return errors.New("the finish was accepted")
-	case errors.As(err, &rejection):
+	case errors.As(err, new(*altershield.ResultError)):
 		return nil
 	default:
 		return err

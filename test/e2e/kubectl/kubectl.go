@@ -103,8 +103,7 @@ func (k Kubectl) once(ctx context.Context, stdin string, args []string) (Result,
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return Result{}, fmt.Errorf("run kubectl %s: %w", strings.Join(args, " "), err)
 	}
 	return Result{Args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}, nil
