@@ -48,7 +48,6 @@ func (a *app) follow(ctx context.Context, c *clients, namespace string, read fun
 
 // isFinal reports whether a read that failed would fail again.
 func isFinal(err error) bool {
-	wrong, untrusted := argumentError(""), (*tls.CertificateVerificationError)(nil)
-	return errors.As(err, &wrong) || errors.As(err, &untrusted) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return errors.As(err, new(argumentError)) || errors.As(err, new(*tls.CertificateVerificationError)) ||
+		apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

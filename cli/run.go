@@ -53,8 +53,7 @@ func Run(ctx context.Context, version string, args []string, streams genericioop
 	if message := err.Error(); message != "" {
 		_, _ = fmt.Fprintln(streams.ErrOut, "error: "+message)
 	}
-	var exit exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[exitError](err); ok {
 		return exit.code
 	}
 	return exitNo

@@ -95,7 +95,7 @@ func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Inp
 	}) {
 		kind := kindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Argument()
 		t, err := c.target(ctx, kind+"/"+o.Name)
-		if absent := argumentError(""); errors.As(err, &absent) || err == nil && t.object.GetUID() != o.UID {
+		if errors.As(err, new(argumentError)) || err == nil && t.object.GetUID() != o.UID {
 			continue
 		}
 		var f diagnosis.Input
