@@ -42,8 +42,8 @@ func (b *unreadBodies) read(w http.ResponseWriter, r *http.Request) ([]byte, err
 	done := b.add(func() { deadline(time.Now()) })
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	kept := done()
-	switch tooLarge := (*http.MaxBytesError)(nil); {
-	case errors.As(err, &tooLarge):
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, Permanent(fmt.Errorf("read event: %w", err))
 	case err == nil:
 		deadline(time.Time{}) // the connection is used again

@@ -85,7 +85,7 @@ func (s *ClientSource) cached(ctx context.Context, c *cachedConfig, parse config
 		return c.config, c.err
 	}
 	config, err := s.readConfig(ctx, parse)
-	if invalid := (*ConfigError)(nil); err == nil || errors.As(err, &invalid) {
+	if err == nil || errors.As(err, new(*ConfigError)) {
 		*c = cachedConfig{config, err, now}
 	}
 	return config, err

@@ -41,11 +41,10 @@ const (
 // a status that violates the schema, is a permanent error. Unknown errors are
 // transient.
 func ResultOf(err error) Result {
-	var permanent *permanentError
 	switch {
 	case err == nil:
 		return ResultDone
-	case errors.As(err, &permanent), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case errors.As(err, new(*permanentError)), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return ResultPermanent
 	default:
 		return ResultRetry

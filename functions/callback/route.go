@@ -49,7 +49,7 @@ func (r *receiver) callback(c echo.Context) error {
 		r.count(ctx, form, res)
 		log.Warnw("Callback rejected", "result", res, "error", err)
 		c.Response().Header().Set("Connection", "close")
-		if status := new(echo.HTTPError); errors.As(err, &status) {
+		if status, ok := errors.AsType[*echo.HTTPError](err); ok {
 			return status
 		}
 		return respond(c, res, "")
@@ -114,8 +114,7 @@ func respond(c echo.Context, res result, msg string) error {
 // statusOf returns the status of errors of echo: an unknown route, a body that is too
 // large.
 func statusOf(err error) int {
-	var httpErr *echo.HTTPError
-	if errors.As(err, &httpErr) {
+	if httpErr, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return httpErr.Code
 	}
 	return http.StatusInternalServerError

@@ -213,8 +213,7 @@ func readContext(ctx context.Context) (context.Context, context.CancelFunc) {
 // with its error.
 func (f *function) source(ctx context.Context) (Source, error) {
 	source, err := f.CurrentSource(ctx)
-	var invalid *ConfigError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*ConfigError](err); ok {
 		return Source{Reader: failingReader{invalid}, Labels: defaultLabels()}, nil
 	}
 	return source, err

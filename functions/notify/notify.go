@@ -245,7 +245,7 @@ func (n *Notifier) post(ctx context.Context, address, text string) error {
 	request.Header.Set("Content-Type", "application/json")
 	response, err := n.client.Do(request)
 	if err != nil {
-		if of := (*url.Error)(nil); errors.As(err, &of) {
+		if of, ok := errors.AsType[*url.Error](err); ok {
 			err = of.Err
 		}
 		return fmt.Errorf("call the webhook: %w", err)

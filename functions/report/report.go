@@ -96,11 +96,10 @@ func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkl
 }
 
 func result(err error) string {
-	var callErr *altershield.CallError
 	switch {
 	case err == nil:
 		return "recorded"
-	case errors.As(err, &callErr):
+	case errors.As(err, new(*altershield.CallError)):
 		return v1alpha1.ReasonServerUnreachable
 	default:
 		return v1alpha1.ReasonServerRejected

@@ -214,8 +214,7 @@ const maxField = 253
 
 // badBody returns the error of a body that is too long or malformed, or has an unknown field.
 func badBody(err error) error {
-	var limit *echo.HTTPError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return limit
 	}
 	if field, unknown := jsonfields.Unknown(err); unknown {

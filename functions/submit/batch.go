@@ -70,8 +70,8 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 // isCheckRunning reports whether the server rejected a finish because the check of
 // an earlier finish is running: the message then has state POST_AOP_SUBMIT.
 func isCheckRunning(err error) bool {
-	var result *altershield.ResultError
-	return errors.As(err, &result) && altershield.IsState(err) && strings.Contains(result.Msg, "POST_AOP")
+	result, ok := errors.AsType[*altershield.ResultError](err)
+	return ok && altershield.IsState(err) && strings.Contains(result.Msg, "POST_AOP")
 }
 
 // storeResult stores the result of the call whose intent is in the input. If a later

@@ -144,17 +144,15 @@ func setAnswered(s *v1alpha1.Submission, now time.Time) {
 // it may occur after the server stored the call.
 func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	reason := v1alpha1.ReasonServerUnreachable
-	var invalid *functions.ConfigError
 	switch {
 	case isRejected(err):
 		reason = v1alpha1.ReasonServerRejected
-	case errors.As(err, &invalid):
+	case errors.As(err, new(*functions.ConfigError)):
 		reason = v1alpha1.ReasonServerMisconfigured
 	}
 	return &v1alpha1.ServerError{Reason: reason, Message: text.Truncate(err.Error(), maxMessage), Time: metav1.NewTime(now)}
 }
 
 func isRejected(err error) bool {
-	var result *altershield.ResultError
-	return errors.As(err, &result) && !altershield.MayHaveTakenEffect(err)
+	return errors.As(err, new(*altershield.ResultError)) && !altershield.MayHaveTakenEffect(err)
 }

@@ -67,8 +67,7 @@ func updatedOrder(before *v1alpha1.Order, answer altershield.OrderAnswer, callEr
 	if before != nil {
 		after = before.DeepCopy()
 	}
-	var invalid *functions.ConfigError // no call was made
-	if after.RequestedTime == nil && !errors.As(callErr, &invalid) {
+	if after.RequestedTime == nil && !errors.As(callErr, new(*functions.ConfigError)) { // a call was made
 		after.RequestedTime = &metav1.Time{Time: now}
 	}
 	switch {

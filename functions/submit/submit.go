@@ -140,25 +140,20 @@ func onlyRetryable(err error) error {
 // API server. The release of a batch may come from the cache.
 func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 	server, config, err := f.server.Client(ctx)
-	var configErr *functions.ConfigError
-	if errors.As(err, &configErr) {
-		err = nil
+	if configErr, ok := errors.AsType[*functions.ConfigError](err); ok {
+		return f.storeConfigError(ctx, w, configErr)
 	}
-	if err != nil || (server == nil && configErr == nil) {
+	if err != nil || server == nil {
 		return err
 	}
-	if configErr == nil && server.BreakerOpen() {
+	if server.BreakerOpen() {
 		f.recordDecision(ctx, w, w.stage, breakerOpen)
 		return nil
 	}
-	switch {
-	case configErr != nil:
-		return f.storeConfigError(ctx, w, configErr)
-	case w.batch == "":
+	if w.batch == "" {
 		return f.handleOrder(ctx, server, w, config.TotalDeadline)
-	default:
-		return f.handleBatch(ctx, server, w, config.TotalDeadline)
 	}
+	return f.handleBatch(ctx, server, w, config.TotalDeadline)
 }
 
 // handleBatch decides and acts for a batch until nothing is left to do.
