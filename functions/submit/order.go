@@ -19,7 +19,7 @@ import (
 func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, callTimeout time.Duration) error {
 	in := OrderInput{CallTimeout: callTimeout}
 	for range maxSteps {
-		decision, err := f.decideOrder(ctx, server, w, &in)
+		decision, err := f.decideAndStoreOrder(ctx, server, w, &in)
 		if err != nil {
 			return err
 		}
@@ -57,9 +57,9 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 	return fmt.Errorf("gave up after %d decisions in one wake-up, each of which needed another one about the order", maxSteps)
 }
 
-// decideOrder reads the release and decides. For a call it waits for the rate limit,
+// decideAndStoreOrder reads the release and decides. For a call it waits for the rate limit,
 // and then writes the intent.
-func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in *OrderInput) (Decision, error) {
+func (f *function) decideAndStoreOrder(ctx context.Context, server Server, w wakeUp, in *OrderInput) (Decision, error) {
 	releases := f.client.AppV1alpha1().ChangeWorkloads(w.namespace)
 	c, err := releases.Get(ctx, w.release, metav1.GetOptions{})
 	if err != nil {

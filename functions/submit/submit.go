@@ -136,7 +136,7 @@ func onlyRetryable(err error) error {
 }
 
 // handleWakeUp handles a wake-up for a batch or an order. A batch is first its copy in the event, if
-// there is one (decide); otherwise batches, and the releases of wake-ups for an order, are read from the
+// there is one (decideAndStore); otherwise batches, and the releases of wake-ups for an order, are read from the
 // API server. The release of a batch may come from the cache.
 func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 	server, config, err := f.server.Client(ctx)
@@ -164,7 +164,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 	}
 	in := Input{Release: release, Stage: w.stage, CallTimeout: callTimeout}
 	for range maxSteps {
-		decision, err := f.decide(ctx, server, w, &in)
+		decision, err := f.decideAndStore(ctx, server, w, &in)
 		w.batchCopy = nil // later decisions are about the batch as it is then
 		if err != nil {
 			return err
@@ -212,10 +212,10 @@ func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.
 	f.decided.Add(ctx, 1, string(d.Action), string(stage))
 }
 
-// decide decides on the copy of the batch in the wake-up, or on the batch that it reads. For a
+// decideAndStore decides on the copy of the batch in the wake-up, or on the batch that it reads. For a
 // call it waits for the rate limit, and then writes the intent. Only a write detects that the
 // copy is outdated, so decisions without one are made on the batch.
-func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Input) (Decision, error) {
+func (f *function) decideAndStore(ctx context.Context, server Server, w wakeUp, in *Input) (Decision, error) {
 	batches := f.client.AppV1alpha1().ChangePods(w.namespace)
 	batch := w.batchCopy
 	if batch == nil {
@@ -233,7 +233,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 			return decision, nil
 		}
 		w.batchCopy = nil
-		return f.decide(ctx, server, w, in)
+		return f.decideAndStore(ctx, server, w, in)
 	}
 	if in.Reservation, decision = reserve(ctx, server, decision, in.CallTimeout); !decision.writesBatch() {
 		return decision, nil
