@@ -1,5 +1,7 @@
 package events
 
+import "slices"
+
 // The event types. An incompatible change of the data gets a new type with the
 // next version.
 const (
@@ -86,4 +88,13 @@ func Types() []string {
 		TypeDeletionFlowOpened,
 		TypeDeletionFlowClosed,
 	}
+}
+
+// TypeLabel returns a type as a value of a metric label: "other" if it is unknown, which
+// bounds the label.
+func TypeLabel(t string) string {
+	if !slices.Contains(Types(), t) {
+		return "other"
+	}
+	return t
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/cloudevents/sdk-go/observability/opentelemetry/v2/client"
@@ -72,10 +71,12 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start := r.clock.Now()
 	ctx := context.WithoutCancel(req.Context())
 	e, err := r.read(w, req)
+	eventType := ""
 	if err == nil {
+		eventType = e.Type()
 		ctx = withTrace(ctx, req.Header, *e)
 		ctx = logging.WithLogger(ctx, logging.FromContext(ctx).With(
-			"function", r.name, "type", e.Type(), "id", e.ID(), "source", e.Source(), "trace", traceID(ctx)))
+			"function", r.name, "type", eventType, "id", e.ID(), "source", e.Source(), "trace", traceID(ctx)))
 		err = r.run(ctx, *e, req.Context().Done())
 	}
 	result := ResultOf(err)
@@ -85,7 +86,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case ResultRetry:
 		logging.FromContext(ctx).Warnw("Transient error; the event is retried, unless this was the last attempt", "error", err)
 	}
-	labels := []string{r.name, typeLabel(e), string(result)}
+	labels := []string{r.name, events.TypeLabel(eventType), string(result)}
 	r.received.Add(ctx, 1, labels...)
 	r.duration.Record(ctx, r.clock.Since(start).Seconds(), labels...)
 	w.WriteHeader(result.Status())
@@ -179,13 +180,4 @@ func traceID(ctx context.Context) string {
 		return span.TraceID().String()
 	}
 	return ""
-}
-
-// typeLabel replaces unknown types by "other", to bound the metric label: senders in
-// the cluster may use any type.
-func typeLabel(e *event.Event) string {
-	if e == nil || !slices.Contains(events.Types(), e.Type()) {
-		return "other"
-	}
-	return e.Type()
 }

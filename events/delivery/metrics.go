@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -53,22 +52,14 @@ func (m *instruments) unregister() error {
 }
 
 func (m *instruments) tried(ctx context.Context, eventType, result string, took time.Duration) {
-	m.attempts.Add(ctx, 1, typeLabel(eventType), result)
-	m.duration.Record(ctx, took.Seconds(), typeLabel(eventType), result)
+	m.attempts.Add(ctx, 1, events.TypeLabel(eventType), result)
+	m.duration.Record(ctx, took.Seconds(), events.TypeLabel(eventType), result)
 }
 
 func (m *instruments) drop(ctx context.Context, eventType, reason string) {
-	m.dropped.Add(ctx, 1, typeLabel(eventType), reason)
+	m.dropped.Add(ctx, 1, events.TypeLabel(eventType), reason)
 }
 
 func (m *instruments) coalesce(ctx context.Context, eventType string) {
-	m.coalesced.Add(ctx, 1, typeLabel(eventType))
-}
-
-// typeLabel keeps the label bounded, whatever is sent.
-func typeLabel(eventType string) string {
-	if !slices.Contains(events.Types(), eventType) {
-		return "other"
-	}
-	return eventType
+	m.coalesced.Add(ctx, 1, events.TypeLabel(eventType))
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
@@ -85,11 +84,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil {
 		result = "not-stored"
 	}
-	eventType := e.Type()
-	if !slices.Contains(events.Types(), eventType) {
-		eventType = "other"
-	}
-	f.letters.Add(ctx, 1, eventType, result)
+	f.letters.Add(ctx, 1, events.TypeLabel(e.Type()), result)
 	return err
 }
 
