@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -65,17 +66,9 @@ func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 // ctx ends; AfterDrain stores those that come later. They must be stored: function submit asks
 // the server about a call without a stored answer.
 func (f *Finisher) Run(ctx context.Context) error {
-	ticker := time.NewTicker(resend.VerdictDelay)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			f.storeAll(ctx)
-			return nil
-		case <-ticker.C:
-			f.StoreAnswers(ctx, resend.VerdictDelay)
-		}
-	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { f.StoreAnswers(ctx, resend.VerdictDelay) }, resend.VerdictDelay)
+	f.storeAll(ctx)
+	return nil
 }
 
 // AfterDrain waits for the calls in flight and stores their answers. It must be called after

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -86,16 +87,8 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 		Meter: metrics.Meter(), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				share.Refresh()
-			case <-ctx.Done():
-				return nil
-			}
-		}
+		wait.UntilWithContext(ctx, func(context.Context) { share.Refresh() }, time.Second)
+		return nil
 	}
 	config := servingcert.ServerConfig(certFile, keyFile)
 	servingcert.ObserveExpiry(metrics.Meter(), name, config)
