@@ -61,7 +61,7 @@ func Run(ctx context.Context, version string, args []string, streams genericioop
 
 // New returns the root command.
 func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
-	a := &app{IOStreams: streams, version: versionOf(version), flags: genericclioptions.NewConfigFlags(true)}
+	a := &app{IOStreams: streams, version: version, flags: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
 		Use:           "breakwater",
 		Short:         "Show, explain and control releases, budgets and permissions of Breakwater",

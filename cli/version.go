@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -18,15 +17,4 @@ func (a *app) versionCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-// versionOf returns the version that the linker set, or else the one that Go records.
-func versionOf(linked string) string {
-	if linked != "" {
-		return linked
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

@@ -13,10 +13,8 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // auth-provider of a kubeconfig
 
 	"github.com/breakwater-dev/breakwater/cli"
+	"github.com/breakwater-dev/breakwater/internal/version"
 )
-
-// version is set by the linker for a release: -X main.version=v0.1.0.
-var version = ""
 
 // grace is how long a command may take to end after a signal; then the process exits. Reads of discovery and of stdin do
 // not heed the context.
@@ -30,5 +28,5 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "error: interrupted")
 		os.Exit(1)
 	})
-	os.Exit(cli.Run(ctx, version, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	os.Exit(cli.Run(ctx, version.Get().Version, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 }

@@ -113,7 +113,7 @@ func buildPlugin(ctx context.Context, o options, system, arch string) ([]byte, e
 	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "out")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags",
-		fmt.Sprintf(ldflags+" -X main.version=%s", o.version, o.revision, o.version), "-o", out, "./"+pluginProgram)
+		fmt.Sprintf(ldflags, o.version, o.revision), "-o", out, "./"+pluginProgram)
 	cmd.Dir, cmd.Stderr = o.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	if err := cmd.Run(); err != nil {
