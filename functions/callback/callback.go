@@ -59,7 +59,7 @@ type Signer interface {
 // Options has the dependencies of the handler.
 type Options struct {
 	Change versioned.Interface
-	// Batches is a cache of ChangePods, or nil.
+	// Batches is a cache of ChangePods; with nil, as in tests, they are read for each verdict.
 	Batches *Batches
 	Server  *functions.ClientSource
 	Broker  Deliverer

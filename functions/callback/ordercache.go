@@ -29,18 +29,11 @@ func releaseOf(w *v1alpha1.ChangeWorkload) release {
 // it returns no batch, the caller uses find.
 func (r *receiver) findCached(ctx context.Context, v verdict) (release, *v1alpha1.ChangePod) {
 	entry, ok := r.orders.Get(v.data.BizExecOrderID)
-	if !ok || v.check == altershield.CheckOrder {
+	if !ok || r.Batches == nil || v.check == altershield.CheckOrder {
 		return release{}, nil
 	}
 	cached := entry.(release)
-	if r.Batches != nil {
-		return cached, r.awaitIndexed(ctx, v.data.NodeID, cached)
-	}
-	batches, err := r.listBatches(ctx, cached, byNode(v.data.NodeID))
-	if err != nil || len(batches) == 0 {
-		return release{}, nil
-	}
-	return cached, &batches[0]
+	return cached, r.awaitIndexed(ctx, v.data.NodeID, cached)
 }
 
 // awaitIndexed waits until the cache has the batch of the release with the node. It returns
