@@ -23,6 +23,19 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
+// Webhook is the name of the webhook and the last part of its path.
+const Webhook = "vcascade.kb.io"
+
+// Decisions, a label of the admission metric.
+const (
+	// DecisionNoDependents: there are none of the objects that are counted.
+	DecisionNoDependents = "NoDependents"
+	// DecisionDenied: there are such objects, or they cannot be counted.
+	DecisionDenied = "Denied"
+	// DecisionShadow: the same, but allowed in shadow mode.
+	DecisionShadow = "Shadow"
+)
+
 const (
 	// pageSize and maxPages limit how many objects are read, unless none of them counts.
 	pageSize = 500
