@@ -1,7 +1,8 @@
 // Package resend decides when a wake-up, an event that a function acts on, is
 // sent again. Events may be lost, so the sender repeats a wake-up with
 // exponential backoff until it observes the effect. Readmissions are repeated in the
-// same way.
+// same way. It also records since when a process decides (DecidingSince), and extends
+// deadlines that expired before (EndOfStage).
 package resend
 
 import (

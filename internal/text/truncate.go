@@ -1,5 +1,5 @@
-// Package text shortens messages of people and servers to the limits of fields:
-// in schemas of the API server, in events and in the AlterShield protocol.
+// Package text shortens texts to the limits of fields, joins them to one line, and
+// quotes them for a shell.
 package text
 
 import (
