@@ -64,17 +64,15 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 		}
 	}
 	err := printAs(a.Out, format, map[string]any{"checks": list(checks)}, failed, func(w io.Writer) error {
+		var b strings.Builder
 		for _, c := range checks {
-			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, text.OneLine(c.Message)); err != nil {
-				return err
-			}
+			b.WriteString(paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]) + " " + c.Name + ": " + text.OneLine(c.Message) + "\n")
 			if c.Fix != "" {
-				if _, err := fmt.Fprintln(w, "     fix: "+c.Fix); err != nil {
-					return err
-				}
+				b.WriteString("     fix: " + c.Fix + "\n")
 			}
 		}
-		return nil
+		_, err := io.WriteString(w, b.String())
+		return err
 	})
 	if err == nil && len(failed) > 0 {
 		err = exitError{exitNo, fmt.Sprintf("%d checks failed: %s", len(failed), strings.Join(failed, ", "))}

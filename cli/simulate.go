@@ -229,6 +229,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 	}
 	paint := a.paint()
 	err := printAs(a.Out, format, map[string]any{"requests": list(all)}, notAllowed, func(w io.Writer) error {
+		var b strings.Builder
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StateAllowing)
 			if !s.Allowed {
@@ -241,16 +242,13 @@ func (a *app) printSimulated(format string, all []simulated) error {
 			if s.Message != "" {
 				line += ": " + text.OneLine(s.Message)
 			}
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
+			b.WriteString(line + "\n")
 			for _, warning := range s.Warnings {
-				if _, err := fmt.Fprintln(w, "  "+warning); err != nil {
-					return err
-				}
+				b.WriteString("  " + warning + "\n")
 			}
 		}
-		return nil
+		_, err := io.WriteString(w, b.String())
+		return err
 	})
 	if allowedPods > 1 {
 		_, _ = fmt.Fprintln(a.ErrOut, "Each request was decided alone: together, later ones may be denied.")
