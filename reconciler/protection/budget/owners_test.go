@@ -199,7 +199,7 @@ func TestTheGroupOfATerminatingLeaderIsWantedButNotAvailable(t *testing.T) {
 	now := metav1.Now()
 	cached[1].(*corev1.Pod).DeletionTimestamp = &now
 	live[1].SetDeletionTimestamp(&now)
-	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(4)) }), cached...)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Spec.MaxUnavailable = new(intstr.FromInt32(4)) }), cached...)
 	w.withOwners(t, live, map[string]scale{"web": {2, 2}})
 	if s := w.reconcile(t); s.TotalReplicas != 6 || s.CurrentAvailable != 3 || s.UnavailableAllowed != 1 {
 		t.Errorf("total %d, available %d, allowed %d; want 6, 3, 1", s.TotalReplicas, s.CurrentAvailable, s.UnavailableAllowed)
