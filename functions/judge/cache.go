@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/judge"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
@@ -20,11 +21,11 @@ type Source struct {
 	Labels Labels
 }
 
-// SharedReader shares an answer of a reader between all looks that need it within answerTTL of each other,
-// and limits the concurrent queries. Errors are not reused.
+// SharedReader shares an answer of a reader between all looks in a namespace that need it within answerTTL of each
+// other. It limits the concurrent queries, and shares the places between namespaces. Errors are not reused.
 type SharedReader struct {
 	reader judge.Reader
-	places *semaphore.Weighted // one for each concurrent query
+	places *fairsemaphore.Semaphore // one for each concurrent query, by namespace
 
 	mu      sync.Mutex
 	answers answers
@@ -46,7 +47,7 @@ var _ judge.Reader = (*SharedReader)(nil)
 // NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
-		reader: reader, places: semaphore.NewWeighted(int64(concurrent)),
+		reader: reader, places: fairsemaphore.New(concurrent),
 		answers: answers{clock: c, byKey: map[string]*list.Element{}}, queries: map[string]*query{},
 	}
 }
@@ -56,7 +57,7 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	if ctx.Err() != nil {
 		return nil, waitError(ctx)
 	}
-	key := fmt.Sprintf("%d %d %d %s", from.UnixMilli(), to.UnixMilli(), step.Milliseconds(), expression)
+	key := fmt.Sprintf("%s %d %d %d %s", prometheus.Namespace(ctx), from.UnixMilli(), to.UnixMilli(), step.Milliseconds(), expression)
 	q, answer := s.join(ctx, key, func(ctx context.Context) ([]samples.Series, error) {
 		return s.reader.Range(ctx, expression, from, to, step)
 	})
@@ -117,10 +118,11 @@ func (s *SharedReader) forget(key string, q *query) {
 func (s *SharedReader) run(ctx context.Context, key string, q *query, read func(context.Context) ([]samples.Series, error)) {
 	defer close(q.done)
 	defer q.cancel()
-	if q.err = s.places.Acquire(ctx, 1); q.err != nil {
+	namespace := prometheus.Namespace(ctx)
+	if q.err = s.places.Acquire(ctx, namespace); q.err != nil {
 		return // no look waits
 	}
-	defer s.places.Release(1)
+	defer s.places.Release(namespace)
 	q.answer, q.err = read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()

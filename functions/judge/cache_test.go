@@ -17,6 +17,7 @@ import (
 
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
+	promclient "github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
@@ -129,6 +130,33 @@ func TestAQueryThatEveryLookLeftGivesUpItsPlace(t *testing.T) {
 		}
 		close(prometheus.released)
 		look.Wait()
+	})
+}
+
+// The queries of one namespace are slow, and there are more of them than places.
+func TestSlowQueriesOfOneNamespaceDoNotDelayThoseOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prometheus := &slow{released: make(chan struct{})}
+		shared := judge.NewSharedReader(prometheus, 10, clocktesting.NewFakePassiveClock(ft.Now()))
+		var looks sync.WaitGroup
+		look := func(namespace string, queries int) {
+			for i := range queries {
+				looks.Go(func() {
+					if err := ask(promclient.WithNamespace(t.Context(), namespace), shared, "metric_"+strconv.Itoa(i)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		look("busy", 100)
+		before := prometheus.queries.Load()
+		look("other", 1)
+		if n := prometheus.queries.Load(); before != 9 || n != 10 {
+			t.Errorf("%d queries were sent for one namespace, then %d in all, want 9 and 10", before, n)
+		}
+		close(prometheus.released)
+		looks.Wait()
 	})
 }
 

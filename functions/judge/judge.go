@@ -36,6 +36,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 	"github.com/breakwater-dev/breakwater/judge"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
 // Broker delivers an event; *delivery.Sender implements it.
@@ -182,7 +183,7 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 	target.NewSince = release.newSince.with(batch.Status.MetricRecord, release.newPods)
 	spec := check.Spec
 	spec.AnalysisDuration.Duration = analysisDuration(asked) // the MetricCheck may have changed
-	ctx, cancel := readContext(ctx)
+	ctx, cancel := readContext(ctx, batch.Namespace)
 	defer cancel()
 	record := judge.Look(ctx, source.Reader, spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
@@ -200,9 +201,10 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 // (delivery.DefaultSendTimeout), cold start included.
 const storeTime = 15 * time.Second
 
-// readContext returns the context of the queries of a look. The context ends storeTime before the
-// deadline for handling the event.
-func readContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// readContext returns the context of the queries of a look at a release in a namespace. The context ends storeTime before
+// the deadline for handling the event.
+func readContext(ctx context.Context, namespace string) (context.Context, context.CancelFunc) {
+	ctx = prometheus.WithNamespace(ctx, namespace)
 	if end, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(ctx, end.Add(-storeTime))
 	}

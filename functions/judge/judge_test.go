@@ -531,6 +531,45 @@ func TestADeletedMetricCheckIsNoVerdict(t *testing.T) {
 	}
 }
 
+// ofNamespaces records the namespaces of queries.
+type ofNamespaces struct {
+	*traffic
+	seen sync.Map
+}
+
+func (n *ofNamespaces) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	n.seen.Store(prometheus.Namespace(ctx), true)
+	return n.traffic.Range(ctx, expression, from, to, step)
+}
+
+func TestTheQueriesOfALookAreOfTheNamespaceOfTheRelease(t *testing.T) {
+	for name, onProbation := range map[string]bool{"analysis": false, "probation": true} {
+		t.Run(name, func(t *testing.T) {
+			reader, batch := &ofNamespaces{traffic: &traffic{}}, newBatch(1)
+			if onProbation {
+				batch = passedBatch()
+			}
+			f := newFixture(t, func(context.Context) (judge.Source, error) {
+				return judge.Source{Reader: reader, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
+			}, batch)
+			if onProbation {
+				f.onProbation(t, 0, 10*time.Minute)
+			}
+			if err := f.wake(t, 1); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			reader.seen.Range(func(namespace, _ any) bool {
+				got = append(got, namespace.(string))
+				return true
+			})
+			if len(got) != 1 || got[0] != ft.Namespace {
+				t.Errorf("the queries are of namespaces %q", got)
+			}
+		})
+	}
+}
+
 // A release of many pods has as many batches.
 func TestAThousandBatchesOfAReleaseShareTheirQueries(t *testing.T) {
 	const batches = 1000

@@ -117,7 +117,7 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 	target := release.target(batch, source.Labels)
 	target.StartTime = metav1.NewTime(release.start)
 	end := parent.Status.Probation.EndTime.Time
-	ctx, cancel := readContext(ctx)
+	ctx, cancel := readContext(ctx, batch.Namespace)
 	defer cancel()
 	return judge.LookDuringProbation(ctx, source.Reader, judge.ProbationLook{
 		Check: check.Spec, Target: target, Success: end.Add(-time.Duration(asked.ProbationSeconds) * time.Second), End: end, Previous: batch.Status.Probation,
