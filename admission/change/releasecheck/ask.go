@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -58,7 +58,7 @@ type params struct {
 type CheckClient struct {
 	core     typedcorev1.CoreV1Interface
 	clients  altershield.CurrentClient
-	places   *semaphore.Weighted // one for each concurrent query
+	places   *fairsemaphore.Semaphore // one for each concurrent query, by namespace
 	clock    clock.PassiveClock
 	checks   metrics.Counter
 	duration metrics.Histogram
@@ -70,7 +70,7 @@ func NewCheckClient(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, 
 		core: core, clock: clock,
 		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
-		clients:  altershield.CurrentClient{Options: options}, places: semaphore.NewWeighted(maxConcurrent),
+		clients:  altershield.CurrentClient{Options: options}, places: fairsemaphore.New(maxConcurrent),
 	}
 }
 
@@ -96,10 +96,10 @@ func (s *CheckClient) ask(ctx context.Context, q Query, status *v1alpha1.Release
 	status.OrderID = altershield.ReleaseCheckOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
 	queryCtx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	if err := s.places.Acquire(queryCtx, 1); err != nil {
-		return noVerdict(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d queries about releases are in progress in this replica of the webhook, and this one got no place within %s", maxConcurrent, q.Timeout))
+	if err := s.places.Acquire(queryCtx, q.Namespace); err != nil {
+		return noVerdict(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("this replica of the webhook sends at most %d queries about releases at a time, and this one got no place within %s", maxConcurrent, q.Timeout))
 	}
-	defer s.places.Release(1)
+	defer s.places.Release(q.Namespace)
 	client := s.clients.For(config.ForReleaseCheck())
 	a, err := client.CheckRelease(queryCtx, checkReleaseOf(q, status.OrderID, s.clock.Now()))
 	if err != nil {

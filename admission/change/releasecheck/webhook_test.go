@@ -2,6 +2,7 @@ package releasecheck
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -468,18 +470,44 @@ func TestTheServerHasTheTimeThatSlowReadsLeave(t *testing.T) {
 func TestConcurrentReleaseChecksAreLimited(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, passes)
-	if !w.CheckClient.places.TryAcquire(maxConcurrent) {
-		t.Fatal("no place is free before the first check")
+	for i := range maxConcurrent {
+		if err := w.CheckClient.places.Acquire(t.Context(), strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}
 	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.checks() > 0 {
 		t.Errorf("%+v", got)
 	}
-	w.CheckClient.places.Release(1)
+	w.CheckClient.places.Release("0")
 	q.Timeout = 5 * time.Second
 	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", got)
 	}
+}
+
+func TestReleaseChecksOfOneNamespaceDoNotDelayThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, nil)
+	w.script(t, `{"checks":[{"match":{"step":"RELEASE","namespace":"busy"},"then":{"delay":"1m"}},{"match":{"step":"RELEASE"},"then":`+passes+`}]}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for range 2 * maxConcurrent {
+		busy.Go(func() {
+			w.CheckClient.Ask(ctx, Query{Namespace: "busy", Kind: "Deployment", Name: "sleep", Timeout: time.Minute})
+		})
+	}
+	// Each query first reads a ConfigMap and a Secret.
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return len(w.kube.Actions()) == 2*2*maxConcurrent, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.CheckClient.Ask(t.Context(), Query{Namespace: "other", Kind: "Deployment", Name: "sleep", Timeout: 5 * time.Second}); got.Outcome != v1alpha1.OutcomePass {
+		t.Errorf("%+v", got)
+	}
+	cancel()
+	busy.Wait()
 }
 
 func TestAChangedTokenIsUsedAtOnce(t *testing.T) {
