@@ -3,7 +3,6 @@ package prometheus
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +12,9 @@ import (
 
 // reserved are headers with credentials, and the one that the address determines.
 var reserved = []string{"Authorization", "Cookie", "Host", "Proxy-Authorization"}
+
+// namespacePlaceholder stands for the namespace of the release in the value of a header.
+const namespacePlaceholder = "{{namespace}}"
 
 // ParseHeaders parses headers of queries, one "name: value" a line. Its error contains no value, which may be a
 // credential by mistake.
@@ -37,7 +39,8 @@ func ParseHeaders(text string) (http.Header, error) {
 	return headers, errors.Join(errs...)
 }
 
-// WithHeaders returns a transport that adds headers to requests.
+// WithHeaders returns a transport that adds headers to requests. {{namespace}} in a value stands for the namespace of
+// the context: a proxy or a server with tenants can limit the query to it.
 func WithHeaders(headers http.Header, next http.RoundTripper) http.RoundTripper {
 	return withHeaders{headers, next}
 }
@@ -50,6 +53,12 @@ type withHeaders struct {
 // RoundTrip implements http.RoundTripper.
 func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	maps.Copy(r.Header, w.headers)
+	namespace := Namespace(r.Context())
+	for name, values := range w.headers {
+		r.Header.Del(name)
+		for _, value := range values {
+			r.Header.Add(name, strings.ReplaceAll(value, namespacePlaceholder, namespace))
+		}
+	}
 	return w.next.RoundTrip(r)
 }
