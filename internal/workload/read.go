@@ -45,9 +45,9 @@ type Workload struct {
 	counts     counts
 	// startOrdinal is the lowest ordinal of the pods of a StatefulSet.
 	startOrdinal int64
-	// currentRevision is status.currentRevision of a StatefulSet, the revision of new pods below the
-	// partition.
-	currentRevision string
+	// currentRevision and updateRevision are those of the status of a StatefulSet: the revisions of new pods
+	// below the partition and of the others.
+	currentRevision, updateRevision string
 	// pauseDepth is how many fields of the path of Kind.PauseField exist.
 	pauseDepth int
 	// onTemplate is the release on the template of a Knative Service.
@@ -172,6 +172,8 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		w.startOrdinal, _ = start.(int64)
 		_, current := find(content, []string{"status", "currentRevision"})
 		w.currentRevision, _ = current.(string)
+		_, update := find(content, []string{"status", "updateRevision"})
+		w.updateRevision, _ = update.(string)
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.pauseDepth, w.PauseValue = find(content, kind.PauseField.Path)

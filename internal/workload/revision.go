@@ -18,9 +18,13 @@ func PodOfRevision(p *corev1.Pod, revision string) bool {
 
 // RecreatesSameRevision reports whether the StatefulSet controller would create a pod of the StatefulSet
 // again with the revision that the pod has, if the pod was deleted: new pods below the partition have
-// the current revision. The partition counts from the start ordinal.
+// the current revision, and the others the update revision. The partition counts from the start ordinal.
 func (w *Workload) RecreatesSameRevision(p *corev1.Pod) bool {
 	partition, _ := w.PauseValue.(int64)
 	ordinal, err := strconv.ParseInt(p.Name[strings.LastIndexByte(p.Name, '-')+1:], 10, 32)
-	return err == nil && ordinal-w.startOrdinal < partition && PodOfRevision(p, w.currentRevision)
+	next := w.updateRevision
+	if err == nil && ordinal-w.startOrdinal < partition {
+		next = w.currentRevision
+	}
+	return PodOfRevision(p, next)
 }

@@ -13,6 +13,14 @@ const (
 	BypassRollback BypassKind = "rollback"
 )
 
+// Reason returns the reason of the kind in Events.
+func (k BypassKind) Reason() string {
+	if k == BypassRollback {
+		return ReasonRollbackAdmitted
+	}
+	return ReasonRepairAdmitted
+}
+
 // Bypass is the value of BypassAnnotation.
 // +k8s:deepcopy-gen=false
 type Bypass struct {

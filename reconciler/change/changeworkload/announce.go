@@ -48,7 +48,7 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 	if old == v1alpha1.ReleaseInit {
 		add(events.VerbStarted, d.Reason, d.Detail, "")
 		if b := bypassOf(in); b != nil {
-			add(events.VerbBypassed, bypassReason(b), d.Detail, b.User)
+			add(events.VerbBypassed, b.Kind.Reason(), d.Detail, b.User)
 		}
 	}
 	withoutPods := st.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods)

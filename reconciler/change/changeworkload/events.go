@@ -126,15 +126,8 @@ func bypassOf(in Input) *v1alpha1.Bypass {
 	return nil
 }
 
-func bypassReason(b *v1alpha1.Bypass) string {
-	if b.Kind == v1alpha1.BypassRollback {
-		return v1alpha1.ReasonRollbackAdmitted
-	}
-	return v1alpha1.ReasonRepairAdmitted
-}
-
 func recordBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass) {
-	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, bypassReason(b),
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, b.Kind.Reason(),
 		"%s by %s was admitted although the %s is suspended", b.Kind, b.User, w.Kind.Kind)
 }
 

@@ -86,14 +86,16 @@ func (f *Finder) ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Rel
 	return refOf(owner), release, known
 }
 
-// HasVersion reports whether a pod that a workload owns directly has a version: that of its release, or that of its
-// ControllerRevision's template. The two differ if the webhook missed the template: the annotations of the
-// ControllerRevision are those of the template before.
+// HasVersion reports whether a pod that a workload owns directly has a version: that of its ControllerRevision's
+// template or, if no ControllerRevision has such a template, that of its release. The two differ if the webhook missed
+// the template: the annotations of the ControllerRevision are those of the template before.
 func (f *Finder) HasVersion(w *workload.Workload, p *corev1.Pod, version string) bool {
 	all, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
+	hasTemplate := func(r *appsv1.ControllerRevision) bool { return r.Annotations[ComputedKey] == version }
+	ofTemplate := slices.ContainsFunc(all, hasTemplate)
 	return err == nil && slices.ContainsFunc(all, func(r *appsv1.ControllerRevision) bool {
 		release, known := releaseOfRevision(r, all, w)
-		return workload.PodOfRevision(p, r.Name) && (known && release.Version == version || r.Annotations[ComputedKey] == version)
+		return workload.PodOfRevision(p, r.Name) && (hasTemplate(r) || !ofTemplate && known && release.Version == version)
 	})
 }
 

@@ -184,6 +184,28 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 	}
 }
 
+func TestAPodHasTheVersionOfItsTemplate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revisions []*appsv1.ControllerRevision
+		want      bool
+	}{
+		"it has": {[]*appsv1.ControllerRevision{made(t, "web-1", "a", releaseAnnotations(t, "a", 1))}, true},
+		"the API server had other defaults": {[]*appsv1.ControllerRevision{
+			made(t, "web-1", "a with a default", releaseAnnotations(t, "a", 1))}, true},
+		"the webhook missed the template, and now recorded it": {[]*appsv1.ControllerRevision{
+			made(t, "web-0", "b", releaseAnnotations(t, "b", 0)), made(t, "web-1", "a", releaseAnnotations(t, "b", 0))}, true},
+		"the webhook missed another template": {[]*appsv1.ControllerRevision{
+			made(t, "web-0", "a", releaseAnnotations(t, "a", 1)), made(t, "web-1", "b", releaseAnnotations(t, "a", 1))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, w := newFinder(t, "c", 3, tc.revisions...)
+			if got := f.HasVersion(w, pod("web-0", "web-1"), version(t, "a")); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestRevisionsOfAVersionAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		template, recorded string // the image of the template, and that of the version in the annotations

@@ -3,6 +3,7 @@ package rollback
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,23 +18,24 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// blockingPodsInterval is the interval of deleting blocking pods of a StatefulSet
-// that was rolled back.
+// blockingPodsInterval is the interval of deleting blocking pods of a StatefulSet.
 const blockingPodsInterval = 5 * time.Second
 
-// deleteBlockingPods deletes the pods that block the rollback of a StatefulSet. The
-// StatefulSet controller waits for a pod that is not Ready before it replaces
-// any, even if the pod has the template that was rolled back
+// deleteBlockingPods deletes the pods that block a rollback by Breakwater, or a repair or rollback that was
+// admitted during a suspension, of a StatefulSet. The StatefulSet controller waits for a pod that is not Ready
+// before it replaces any, even if the pod has the template that was rolled back
 // (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
-// version that was rolled back are deleted, and only if they are not Ready and
+// versions of replacedVersions are deleted, and only if they are not Ready and
 // the next pod has another revision: a pod below the user's partition is created again
-// with the version that was rolled back, and would be deleted without end. It returns the
+// with the same version, and would be deleted without end. It returns the
 // time until the next check. The error is the first of the deletions: the denial of one does not delay the others.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
-	rollback := v1alpha1.RollbackOf(w.Annotations)
-	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() ||
-		rollback == nil || !at(w, c) || rollback.Attempt != c.Spec.Attempt {
+	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() || !at(w, c) {
 		return 0, nil
+	}
+	versions, reason, err := r.replacedVersions(c, w)
+	if err != nil || len(versions) == 0 {
+		return 0, err
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](r.pods, w.UID)
 	if err != nil {
@@ -41,11 +43,11 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	}
 	var failed error
 	for _, p := range all {
-		if !r.finder.HasVersion(w, p, rollback.FromVersion) || p.DeletionTimestamp != nil || podOf(p).Ready ||
-			w.RecreatesSameRevision(p) {
+		replaced := slices.ContainsFunc(versions, func(version string) bool { return r.finder.HasVersion(w, p, version) })
+		if !replaced || p.DeletionTimestamp != nil || podOf(p).Ready || w.RecreatesSameRevision(p) {
 			continue
 		}
-		if err := r.remove(ctx, p, w, rollback); err != nil && failed == nil {
+		if err := r.remove(ctx, p, w, reason); err != nil && failed == nil {
 			failed = err
 		}
 	}
@@ -53,18 +55,18 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 }
 
 // remove deletes a pod if it has not changed since it was read.
-func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, rollback *v1alpha1.Rollback) error {
+func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, reason string) error {
 	err := r.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
 	})
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil // it was deleted or has changed: check again
 	} else if err != nil {
-		return fmt.Errorf("delete pod %s/%s of the version that was rolled back: %w", p.Namespace, p.Name, err)
+		return fmt.Errorf("delete pod %s/%s of the version that was replaced: %w", p.Namespace, p.Name, err)
 	}
-	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was rolled back",
+	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was replaced",
 		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
-	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, rollback.Kind.Reason(),
-		"deleted pod %s: it has the version that was rolled back and is not Ready, and blocked the rollback", p.Name)
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, reason,
+		"deleted pod %s: it has the version that was replaced and is not Ready, and blocked the rollout", p.Name)
 	return nil
 }

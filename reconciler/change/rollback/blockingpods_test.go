@@ -48,7 +48,7 @@ func (w *fixture) rolledBackStatefulSet(start, partition int32, currentRevision 
 		Kind: v1alpha1.RollbackRequested, FromVersion: w.bad, FromAttempt: 2, ToVersion: w.good, Attempt: 3}))
 	s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start}
 	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(partition)}
-	s.Status = appsv1.StatefulSetStatus{Replicas: 5, UpdatedReplicas: 0, AvailableReplicas: 3, CurrentRevision: currentRevision}
+	s.Status = appsv1.StatefulSetStatus{Replicas: 5, UpdatedReplicas: 0, AvailableReplicas: 3, CurrentRevision: currentRevision, UpdateRevision: "db-now"}
 	read, err := workload.Read(workload.StatefulSet, builder.JSON(w.t, s))
 	if err != nil {
 		w.t.Fatal(err)
