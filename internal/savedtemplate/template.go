@@ -27,7 +27,7 @@ const (
 
 // hashLabels are the labels that controllers add to the template of a ReplicaSet: that of Deployments and that of
 // Rollouts.
-var hashLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "rollouts-pod-template-hash"}
+var hashLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, rolloutHashLabel}
 
 // RevisionOf returns the revision number of a ReplicaSet; the latest has the
 // highest. It returns 0 if the ReplicaSet has none yet.
@@ -101,7 +101,7 @@ type Template struct {
 }
 
 // FromReplicaSets returns the templates of a workload's ReplicaSets, without
-// the label that the workload's controller adds.
+// what the workload's controller adds.
 //
 // The ReplicaSet of a custom kind has the version in its annotations, which its controller copies from the workload. The
 // version of its template is another one: the API server adds default values to a ReplicaSet, and not to a custom kind.
@@ -119,6 +119,7 @@ func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]
 		for _, label := range hashLabels {
 			unstructured.RemoveNestedField(content, "metadata", "labels", label)
 		}
+		removeInjected(set, content)
 		t, err := templateOf(set, RevisionOf(set), content, w.Kind)
 		if err != nil {
 			return nil, err
