@@ -106,6 +106,11 @@ func (k Kind) IsBuiltIn() bool {
 	return slices.ContainsFunc(BuiltIn(), func(b Kind) bool { return b.GroupKind() == k.GroupKind() })
 }
 
+// IsStatefulSet reports whether the kind is the StatefulSet of Kubernetes, or that of OpenKruise (Advanced StatefulSet).
+func (k Kind) IsStatefulSet() bool {
+	return k.Kind == StatefulSet.Kind && (k.Group == StatefulSet.Group || k.Group == "apps.kruise.io")
+}
+
 // LowerKind returns the kind in lower case, for messages: deployment.
 func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 

@@ -43,6 +43,8 @@ type Workload struct {
 	// nil if it is absent.
 	PauseValue any
 	counts     counts
+	// partition is that of the update strategy of a StatefulSet.
+	partition int64
 	// startOrdinal is the lowest ordinal of the pods of a StatefulSet.
 	startOrdinal int64
 	// currentRevision and updateRevision are those of the status of a StatefulSet: the revisions of new pods
@@ -167,7 +169,9 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		Complete:          c.complete(),
 		counts:            c,
 	}
-	if kind.GroupKind() == StatefulSet.GroupKind() {
+	if kind.IsStatefulSet() {
+		_, partition := find(content, StatefulSet.PauseField.Path)
+		w.partition, _ = partition.(int64)
 		_, start := find(content, []string{"spec", "ordinals", "start"})
 		w.startOrdinal, _ = start.(int64)
 		_, current := find(content, []string{"status", "currentRevision"})

@@ -18,13 +18,17 @@ func PodOfRevision(p *corev1.Pod, revision string) bool {
 
 // RecreatesSameRevision reports whether the StatefulSet controller would create a pod of the StatefulSet
 // again with the revision that the pod has, if the pod was deleted: new pods below the partition have
-// the current revision, and the others the update revision. The partition counts from the start ordinal.
+// the current revision, and the others the update revision. The partition counts from the start ordinal. That of
+// OpenKruise may count otherwise (unorderedUpdate, reserveOrdinals): a new pod may then have either revision.
 func (w *Workload) RecreatesSameRevision(p *corev1.Pod) bool {
-	partition, _ := w.PauseValue.(int64)
 	ordinal, err := strconv.ParseInt(p.Name[strings.LastIndexByte(p.Name, '-')+1:], 10, 32)
-	next := w.updateRevision
-	if err == nil && ordinal-w.startOrdinal < partition {
-		next = w.currentRevision
+	current, update := PodOfRevision(p, w.currentRevision), PodOfRevision(p, w.updateRevision)
+	switch {
+	case w.partition > 0 && w.Kind.Group != StatefulSet.Group:
+		return current || update
+	case err == nil && ordinal-w.startOrdinal < w.partition:
+		return current
+	default:
+		return update
 	}
-	return PodOfRevision(p, next)
 }

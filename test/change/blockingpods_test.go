@@ -25,6 +25,15 @@ const applyV1 = `{"spec":{"template":{"metadata":{"annotations":{"` + builder.Ma
 // A StatefulSet with podManagementPolicy OrderedReady waits for a pod that is not Ready before it replaces any.
 func TestARepairOrRollbackOfAStatefulSetDoesNotWaitForAFailedPodThatIsNotReady(t *testing.T) {
 	t.Parallel()
+	checkFailedPodBlocksNothing(t, func(t *testing.T) target {
+		s := builder.StatefulSet("web", 2, 0)
+		s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+		return newFixture(t).create(t, workload.StatefulSet, s)
+	})
+}
+
+// checkFailedPodBlocksNothing ends the suspension of a StatefulSet with a failed pod that is not Ready, in each way.
+func checkFailedPodBlocksNothing(t *testing.T, create func(t *testing.T) target) {
 	for name, end := range map[string]func(t *testing.T, w target){
 		"a repair": func(t *testing.T, w target) {
 			w.mustPatch(t, repairOn("v3", "null"))
@@ -42,24 +51,26 @@ func TestARepairOrRollbackOfAStatefulSetDoesNotWaitForAFailedPodThatIsNotReady(t
 			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 		},
 		"the plugin": func(t *testing.T, w target) {
-			w.mustPlugin(t, 0, nil, "rollback", "statefulset/db")
+			w.mustPlugin(t, 0, nil, "rollback", w.kind.Argument()+"/web")
+			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
+		},
+		"a requested rollback": func(t *testing.T, w target) {
+			w.requestRollback(t, 2)
 			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := builder.StatefulSet("db", 2, 0)
-			s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
-			w := newFixture(t).create(t, workload.StatefulSet, s)
+			w := create(t)
 			w.awaitSaved(t, 1)
-			ready := w.uidOf(t, "db-0")
+			ready := w.uidOf(t, "web-0")
 			w.mustPatch(t, brokenRelease)
 			w.awaitPodsOf(t, "v2", 1)
 			w.failOrder(t, 2)
 			end(t, w)
 			w.awaitResumed(t)
-			if live, err := w.get(t.Context()); err != nil || live.Template.Annotations[builder.Marker] == "v1" && w.uidOf(t, "db-0") != ready {
-				t.Errorf("Ready pod db-0 was replaced by a rollback: %v", err)
+			if live, err := w.get(t.Context()); err != nil || live.Template.Annotations[builder.Marker] == "v1" && w.uidOf(t, "web-0") != ready {
+				t.Errorf("Ready pod web-0 was replaced by a rollback: %v", err)
 			}
 		})
 	}

@@ -68,6 +68,14 @@ func TestTheKindsOfTheRealOpenKruiseAreReleasedHeldRepairedAndRolledBack(t *test
 	}
 }
 
+func TestARepairOrRollbackOfAnAdvancedStatefulSetDoesNotWaitForAFailedPodThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	newFixture(t).useKruise(t)
+	checkFailedPodBlocksNothing(t, func(t *testing.T) target {
+		return newFixture(t).create(t, advancedStatefulSet, object(t, fmt.Sprintf(kruiseObject, "podManagementPolicy: OrderedReady")))
+	})
+}
+
 // runKruise installs OpenKruise and runs its manager until the tests of the package end.
 // It returns the user of the manager.
 var runKruise = sync.OnceValues(func() (string, error) {

@@ -30,7 +30,7 @@ const blockingPodsInterval = 5 * time.Second
 // with the same version, and would be deleted without end. It returns the
 // time until the next check. The error is the first of the deletions: the denial of one does not delay the others.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
-	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() || !at(w, c) {
+	if !w.Kind.IsStatefulSet() || w.Complete || w.PausedOrHeld() || !at(w, c) {
 		return 0, nil
 	}
 	versions, reason, err := r.replacedVersions(c, w)
@@ -44,7 +44,7 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	var failed error
 	for _, p := range all {
 		replaced := slices.ContainsFunc(versions, func(version string) bool { return r.finder.HasVersion(w, p, version) })
-		if !replaced || p.DeletionTimestamp != nil || podOf(p).Ready || w.RecreatesSameRevision(p) {
+		if !replaced || p.DeletionTimestamp != nil || ready(w, p) || w.RecreatesSameRevision(p) {
 			continue
 		}
 		if err := r.remove(ctx, p, w, reason); err != nil && failed == nil {
@@ -52,6 +52,14 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 		}
 	}
 	return blockingPodsInterval, failed
+}
+
+// ready reports whether a pod is Ready. A pod whose containers are Ready counts if the kind updates pods in place: OpenKruise may
+// have made it not Ready, to update it.
+func ready(w *workload.Workload, p *corev1.Pod) bool {
+	containers := p.Status.ContainerStatuses
+	return podOf(p).Ready || w.Kind.UpdatesInPlace() && len(containers) > 0 &&
+		!slices.ContainsFunc(containers, func(c corev1.ContainerStatus) bool { return !c.Ready })
 }
 
 // remove deletes a pod if it has not changed since it was read.

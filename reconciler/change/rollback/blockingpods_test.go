@@ -88,6 +88,35 @@ func TestAPodBelowThePartitionIsNotDeletedAfterARollback(t *testing.T) {
 	}
 }
 
+// OpenKruise makes a pod not Ready before it updates it in place.
+func TestAPodOfOpenKruiseWhoseContainersAreReadyIsNotDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group   string
+		deleted []string
+	}{
+		"of OpenKruise": {"apps.kruise.io", []string{"db-0"}},
+		"of Kubernetes, which updates none in place":  {"apps", []string{"db-0", "db-1"}},
+		"of another kind, whose rollout may not wait": {"example.com", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.finder, w.cached = podsOf{w, w.bad}, w.rolledBackStatefulSet(0, 0, "db-good")
+			w.cached.Kind.Group = tc.group
+			for pod, ready := range map[string]bool{"db-0": false, "db-1": true} {
+				w.pod(pod, "u1", func(p *corev1.Pod) {
+					p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "db-bad"}
+					p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.cached, w.cached.Kind.GroupVersionKind)}
+					p.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: ready}}
+				})
+			}
+			w.reconcile(w.release(w.good, 3, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+			if diff := cmp.Diff(tc.deleted, w.deletedPods()); diff != "" {
+				t.Errorf("deleted pods, -want +got: %s", diff)
+			}
+		})
+	}
+}
+
 // The StatefulSet controller copies the annotations of the former template to the ControllerRevision of a template that
 // the webhook missed, and the readmission does not change them.
 func TestABlockingPodOfATemplateThatTheWebhookMissedIsDeleted(t *testing.T) {
