@@ -165,7 +165,7 @@ func canRun() error {
 		return fmt.Errorf("the embedded cluster needs Linux, not %s%s", runtime.GOOS, instead)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("the embedded cluster needs root, for namespaces, mounts and cgroups" + instead)
+		return errors.New("the embedded cluster needs root, for namespaces, mounts and cgroups: run sudo env PATH=\"$PATH\" make …" + instead)
 	}
 	return nil
 }

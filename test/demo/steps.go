@@ -127,7 +127,7 @@ func (s *steps) all(ctx context.Context, commands ...[]string) error {
 func (s *steps) printNextCommands(chapters []chapter, took time.Duration) {
 	s.title("Next commands")
 	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster is kept, for example for these commands:", took.Round(time.Second)))
-	lines := []string{"export KUBECONFIG=$(make -s kubeconfig)"}
+	lines := []string{"KUBECONFIG=$(make -s kubeconfig) && export KUBECONFIG && kubectl config current-context     # prints breakwater"}
 	for _, c := range chapters {
 		lines = append(lines, c.next...)
 	}

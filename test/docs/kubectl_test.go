@@ -39,7 +39,7 @@ var shorthands = map[string]string{
 var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label", "patch", "scale", "wait"}
 
 // otherVerbs have arguments that are checked in another way, or not at all.
-var otherVerbs = []string{"apply", "attach", "auth", "create", "drain", "exec", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
+var otherVerbs = []string{"apply", "attach", "auth", "config", "create", "drain", "exec", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
 
 // namespaces are the namespaces that pages name: of Breakwater, of other projects and of examples.
 var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "canary", "knative-eventing", "knative-serving", "rabbitmq-system", "shop"}

@@ -115,7 +115,7 @@ var Proofs = []Proof{
 	in("tools/site/site_test.go", "Read(root, repository)", `make site`),
 	in("Makefile", "install: apply", `make apply`),
 	not(registry, `make (apply|release)\b.*`),
-	not(environment, `export .*`),
+	not(environment, `export .*|KUBECONFIG=\$\(make -s kubeconfig\) .*`),
 	not(sample, `(\.\./\.\./)?bin/cluster exec -- .*|cd test/shop`),
 	not(ends, `make (bench|chaos|demo|demo-record|demo CHAPTER=(knative|protection)|down|fuzz|judge-record|kubeconfig|mutations|soak|status|vuln)|hack/fuzz\.sh .*`),
 	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(bash )?uninstall\.sh.*`),
