@@ -36,7 +36,7 @@ func (c *cluster) execInside(command []string) error {
 		return fmt.Errorf("exec needs a command, for example: exec -- kubectl get pods -A")
 	}
 	if !c.namespaceFileExists() {
-		return fmt.Errorf("the cluster is not up")
+		return errNotUp
 	}
 	path := []string{c.binary(kubernetes, ""), c.binary(ko, ""), c.binary(kn, ""), os.Getenv("PATH")}
 	env := append(c.koEnv(), "KUBECONFIG="+c.adminKubeconfig(), "PATH="+strings.Join(path, ":"))

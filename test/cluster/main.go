@@ -66,7 +66,7 @@ func main() {
 	c := &cluster{layout: l, progress: newProgress(os.Stderr, time.Now)}
 	if err := c.dispatch(ctx, os.Args[1:]); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("interrupted; run \"up\" to start again or \"down\" to clean up")
+			err = errors.New("interrupted; run make up to start again or make down to clean up")
 		}
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
@@ -134,7 +134,7 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 			user = rest[0]
 		}
 		if _, err := os.Stat(c.kubeconfig(user)); err != nil {
-			return fmt.Errorf("the cluster is not up: %w", err)
+			return fmt.Errorf("%w: %w", errNotUp, err)
 		}
 		fmt.Println(c.kubeconfig(user))
 		return nil

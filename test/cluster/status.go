@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
+var errNotUp = errors.New("the cluster is not up: run make up")
+
 // status prints processes, health and paths. It returns an error if the cluster
-// is not up.
+// is not up, and prints nothing if it has no process.
 func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	line := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(out, "%-26s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	var problems []error
-	all := c.processes()
+	up, all := true, c.processes()
+	if len(all) == 0 {
+		return errNotUp
+	}
 	for _, p := range all {
 		if p.running() {
 			line(p.Name, "running, pid %d, log %s", p.PID, c.log(p.Name))
 		} else {
 			line(p.Name, "ENDED, log %s", c.log(p.Name))
-			problems = append(problems, fmt.Errorf("%s is not running", p.Name))
+			up = false
 		}
 	}
-	if len(all) == 0 {
-		problems = append(problems, errors.New("no process is running"))
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := c.healthy(ctx); err != nil {
+		line("health", "%v", err)
+		up = false
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		if err := c.healthy(ctx); err != nil {
-			line("health", "%v", err)
-			problems = append(problems, err)
-		} else {
-			parts := map[bool]string{true: "API server, node %s and Knative are ready", false: "API server and node %s are ready; without Knative"}
-			line("health", parts[c.hasKnative()], c.nodeName())
-		}
-		if simulated, err := c.simulatedNodes(ctx); err == nil {
-			line("nodes", "1 real, %d simulated", len(simulated))
-		}
+		parts := map[bool]string{true: "API server, node %s and Knative are ready", false: "API server and node %s are ready; without Knative"}
+		line("health", parts[c.hasKnative()], c.nodeName())
+	}
+	if simulated, err := c.simulatedNodes(ctx); err == nil {
+		line("nodes", "1 real, %d simulated", len(simulated))
 	}
 	for _, f := range families {
 		if v, err := c.version(f); err == nil {
@@ -54,8 +54,8 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	line("network namespace", "%s (present: %v)", c.netnsPath(), c.namespaceFileExists())
 	line("state", "%s", c.state)
 	line("cache", "%s", c.cache)
-	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("not up: %w", err)
+	if !up {
+		return errNotUp
 	}
 	return nil
 }

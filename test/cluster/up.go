@@ -41,7 +41,7 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 		}
 	}
 	if err := runGraph(ctx, c.progress, tasks); err != nil {
-		return fmt.Errorf("%w\nlogs: %s; run \"up\" to start again or \"down\" to clean up", err, c.in("log"))
+		return fmt.Errorf("%w\nlogs: %s; run make up to start again or make down to clean up", err, c.in("log"))
 	}
 	data, err := json.Marshal(map[string]any{"since": c.now().UTC().Format(time.RFC3339)})
 	if err != nil {
