@@ -19,7 +19,7 @@ import (
 
 const (
 	// shop is the namespace of the sample shop; its Prometheus finds pods only there.
-	shop       = "shop"
+	shop       = "demo-shop"
 	monitoring = "monitoring"
 	// history is the age of the old pods at the release: the judge does not compare their
 	// first minute.

@@ -42,7 +42,7 @@ var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label",
 var otherVerbs = []string{"apply", "attach", "auth", "config", "create", "drain", "exec", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
 
 // namespaces are the namespaces that pages name: of Breakwater, of other projects and of examples.
-var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "canary", "knative-eventing", "knative-serving", "rabbitmq-system", "shop"}
+var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "canary", "demo-shop", "knative-eventing", "knative-serving", "rabbitmq-system", "shop"}
 
 func parseKubectl(call commands.Call) (invocation, error) {
 	i := invocation{flags: map[string]string{}, stdin: call.Stdin}
