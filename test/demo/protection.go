@@ -51,11 +51,12 @@ func (s *steps) deletionOfPods(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	s.explain("Delete all pods. One deletion at a time is allowed; the others are denied until the pod has been replaced:")
+	s.explain("Delete all pods. A deletion is denied until the pod before it has been replaced. A simulated pod\n" +
+		"is replaced within a second, so more than one deletion may be allowed:")
 	if err := s.denied(ctx, "PodUnavailableBudget", "delete", "pods", "--all", "-n", orders, "--wait=false"); err != nil {
 		return err
 	}
-	s.explain("The controller of the Deployment replaces the pod:")
+	s.explain("The controller of the Deployment replaces the deleted pods:")
 	if err := s.awaitOrders(ctx, ""); err != nil {
 		return err
 	}
