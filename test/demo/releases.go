@@ -75,7 +75,7 @@ func (s *steps) badRelease(ctx context.Context) error {
 		"are unchanged and still running.")
 	if err := s.all(ctx,
 		[]string{"get", "changepods", "-n", demo, "-l", v1alpha1.VersionKey + "=" + versionOf(release)},
-		[]string{"get", "pods", "-n", demo, "-L", "pod-template-hash"},
+		[]string{"get", "pods", "-n", demo, "-L", "pod-template-hash", "--field-selector", "status.phase=Running"},
 	); err != nil {
 		return err
 	}

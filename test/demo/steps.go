@@ -25,7 +25,7 @@ const (
 	// cleanUpTime is the time limit of removing the server configuration.
 	cleanUpTime = 20 * time.Second
 
-	verdictText = "error rate is 7 per cent, 1 is allowed"
+	verdictText = "7 per cent of requests fail, 1 is allowed"
 )
 
 // steps runs the steps of the demo in order.
