@@ -11,7 +11,7 @@ import (
 type chapter struct {
 	name string
 	show func(*steps, context.Context) error
-	// next are commands for inspection of what the chapter keeps.
+	// next are commands that a reader may run after the demo.
 	next []string
 }
 
@@ -25,7 +25,9 @@ func allChapters() []chapter {
 		{"knative", (*steps).knativeServices, []string{
 			"kubectl -n " + services + " get ksvc,revisions,changeworkloads",
 		}},
-		{"judge", (*steps).judgeMetrics, nil},
+		{"judge", (*steps).judgeMetrics, []string{
+			"export PATH=$PWD/bin:$PATH     # for kubectl breakwater",
+		}},
 		{"protection", (*steps).protection, nil},
 		{"permissions", (*steps).permissions, []string{
 			"kubectl -n " + shops + " get events --sort-by=.lastTimestamp",
