@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -80,7 +82,7 @@ func (p *printer) kubectl(ctx context.Context, args ...string) (kubectl.Result, 
 
 // try is like kubectl, but the command may fail.
 func (p *printer) try(ctx context.Context, args ...string) (kubectl.Result, error) {
-	p.print("\n%s$ kubectl %s%s\n", p.bold, shellQuote(args), p.plain)
+	p.printCommand(args)
 	r, err := kubectl.Kubectl{}.Run(ctx, args...)
 	if err != nil {
 		return r, err
@@ -88,6 +90,23 @@ func (p *printer) try(ctx context.Context, args ...string) (kubectl.Result, erro
 	// Progress and warnings are on stderr, and come before the result.
 	p.print("%s%s", r.Stderr, r.Stdout)
 	return r, p.waitForReader(ctx)
+}
+
+// tryInOrder is like try, but prints stdout and stderr in the order in which kubectl writes them, and returns
+// them together with the exit code.
+func (p *printer) tryInOrder(ctx context.Context, args ...string) (output string, code int, err error) {
+	p.printCommand(args)
+	cmd := exec.CommandContext(ctx, "kubectl", args...)
+	out, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		return "", 0, fmt.Errorf("run kubectl %s: %w", strings.Join(args, " "), err)
+	}
+	p.print("%s", out)
+	return string(out), cmd.ProcessState.ExitCode(), p.waitForReader(ctx)
+}
+
+func (p *printer) printCommand(args []string) {
+	p.print("\n%s$ kubectl %s%s\n", p.bold, shellQuote(args), p.plain)
 }
 
 // waitForReader waits until a person has read the lines since the last pause.

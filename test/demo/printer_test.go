@@ -1,6 +1,26 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTheOutputOfADeniedCommandIsPrintedInItsOrder(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte("#!/bin/sh\necho first\necho denied >&2\necho last\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := (&steps{printer: &printer{out: &out}}).denied(t.Context(), "denied", "delete", "pods"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "\n$ kubectl delete pods\nfirst\ndenied\nlast\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
 
 func TestACommandIsPrintedWithShellQuotes(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -67,12 +67,12 @@ func (s *steps) drain(ctx context.Context) error {
 	s.title("A drain waits, and ends")
 	s.explain("The drain of a node evicts a pod, is denied, tries again, and evicts the next pod when\n" +
 		"the first one has been replaced on the other node:")
-	r, err := s.kubectl(ctx, "drain", "demo-protection-a", waitTimeout)
+	output, code, err := s.tryInOrder(ctx, "drain", "demo-protection-a", waitTimeout)
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(r.Stderr, "will retry") {
-		return fmt.Errorf("the drain did not wait: %s", r.Stderr)
+	if code != 0 || !strings.Contains(output, "will retry") {
+		return fmt.Errorf("the drain failed or did not wait: %s", output)
 	}
 	s.explain("All pods run on the other node:")
 	if err := s.awaitOrders(ctx, "demo-protection-b"); err != nil {
@@ -96,11 +96,11 @@ func (s *steps) awaitOrders(ctx context.Context, node string) error {
 
 // denied runs a command, which must be denied with the text.
 func (s *steps) denied(ctx context.Context, text string, args ...string) error {
-	r, err := s.try(ctx, args...)
+	output, code, err := s.tryInOrder(ctx, args...)
 	if err != nil {
 		return err
 	}
-	if r.Code == 0 || !strings.Contains(r.Stderr, text) {
+	if code == 0 || !strings.Contains(output, text) {
 		return fmt.Errorf("kubectl %s was not denied with %q", strings.Join(args, " "), text)
 	}
 	return nil
