@@ -11,13 +11,17 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo demo-record up down status kubeconfig apply install uninstall release test-release test test-unit test-models test-rates test-cost test-cluster test-alone test-controlplane test-e2e test-upgrade test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
+.PHONY: help demo chapter demo-record up down status kubeconfig apply install uninstall release test-release test test-unit test-models test-rates test-cost test-cluster test-alone test-controlplane test-e2e test-upgrade test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
-demo: up ## Show releases, Knative Services, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
+demo: chapter up ## Show releases, Knative Services, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
 	@$(CLUSTER) exec -- go run ./test/demo -chapter "$(CHAPTER)" -record "$(CAST)"
+
+# Before `up`, which takes minutes.
+chapter:
+	@[[ -z "$(CHAPTER)" ]] || go run ./test/demo -check -chapter "$(CHAPTER)"
 
 # One chapter of each part of Breakwater. The recording lasts about eight minutes.
 demo-record: ## Record the demo again for the README: docs/recordings; ten minutes.

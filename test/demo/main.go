@@ -28,9 +28,10 @@ func main() {
 	fast := flag.Bool("fast", false, "do not pause between the steps")
 	chapter := flag.String("chapter", "", "show only these chapters, separated by spaces: "+chapterNames())
 	record := flag.String("record", "", "also write the output to this file as an asciinema cast, and beside it as an animated SVG")
+	check := flag.Bool("check", false, "only check the names of the chapters")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *chapter, *record, *fast)
+	err := run(ctx, *chapter, *record, *fast, *check)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -44,9 +45,9 @@ func main() {
 }
 
 // run connects to the cluster and shows the chapters.
-func run(ctx context.Context, chapter, record string, fast bool) (err error) {
+func run(ctx context.Context, chapter, record string, fast, check bool) (err error) {
 	selected, err := selectChapters(chapter)
-	if err != nil {
+	if err != nil || check {
 		return err
 	}
 	kube, err := connect()
