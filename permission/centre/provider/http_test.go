@@ -375,3 +375,15 @@ func TestOnlyListedHostsAndAddressesAreAllowed(t *testing.T) {
 		}
 	}
 }
+
+func TestARejectedHostOrAddressNamesTheKeyThatAllowsIt(t *testing.T) {
+	e, err := NewEgress(nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, err := range map[string]error{"provider-hosts": e.CheckHost("db.corp", "443"), "provider-networks": e.CheckAddress(netip.MustParseAddr("127.0.0.1"))} {
+		if want := " is not in " + key + " of ConfigMap permission-centre, "; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q in it", err, want)
+		}
+	}
+}
