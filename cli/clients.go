@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,9 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
+
+// defaultHost is the host that client-go selects without a kubeconfig.
+const defaultHost = "http://localhost:8080"
 
 // clients are the clients of the cluster that the flags select.
 type clients struct {
@@ -48,11 +52,16 @@ func (a *app) listClients(all bool) (*clients, string, error) {
 
 // clientsWith returns clients that pass the warnings of the API server to a handler.
 func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
+	loader := a.flags.ToRawKubeConfigLoader()
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	namespace, _, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	// In a cluster, the host is that of the pod's API server.
+	if raw, err := loader.RawConfig(); err == nil && len(raw.Clusters) == 0 && *a.flags.APIServer == "" && config.Host == defaultHost {
+		return nil, errors.New("no kubeconfig is loaded: set KUBECONFIG or --kubeconfig")
+	}
+	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("read the namespace: %w", err)
 	}

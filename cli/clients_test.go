@@ -44,3 +44,16 @@ func TestPrintedCommandsSelectTheSameCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandWithoutAClusterSaysHowToSelectOne(t *testing.T) {
+	for server, want := range map[string]string{
+		"":                      "no kubeconfig is loaded: set KUBECONFIG or --kubeconfig",
+		"http://localhost:8080": "",
+	} {
+		a := &app{flags: genericclioptions.NewConfigFlags(true)}
+		*a.flags.KubeConfig, *a.flags.APIServer = os.DevNull, server
+		if _, err := a.clients(); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("server %q: error %v, want %q", server, err, want)
+		}
+	}
+}
