@@ -140,7 +140,7 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 		if err != nil {
 			return fmt.Errorf("%s was not released: %w", t, err)
 		}
-		return a.printReleased(c, t, after)
+		return a.printReleased(c, t, after, "release")
 	})
 }
 
@@ -204,16 +204,19 @@ func checkChange(t target, patch []byte) error {
 	return nil
 }
 
-// printReleased prints the release that a change began.
-func (a *app) printReleased(c *clients, t target, after *unstructured.Unstructured) error {
+// printReleased prints the release that a change began. action is what the change does if it is not a repair.
+func (a *app) printReleased(c *clients, t target, after *unstructured.Unstructured, action string) error {
 	before, _ := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	now, known := v1alpha1.ReleaseOf(after.GetAnnotations())
 	if !known || now == before {
 		_, err := fmt.Fprintf(a.Out, "%s changed, and no release has begun yet: `%s` says why\n", t, c.command("explain", t.String(), t.object.GetNamespace()))
 		return err
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `%s` waits for its end\n",
-		t, now.Version, now.Attempt, c.command("status", t.String(), t.object.GetNamespace()))
+	if v1alpha1.CurrentBypassOf(after.GetLabels(), after.GetAnnotations()).UsesRepair() {
+		action = "repair of the suspension: release"
+	}
+	_, err := fmt.Fprintf(a.Out, "%s: %s %s attempt %d; `%s` waits for its end\n",
+		t, action, now.Version, now.Attempt, c.command("status", t.String(), t.object.GetNamespace()))
 	return err
 }
 

@@ -70,7 +70,7 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return fmt.Errorf("%s was not rolled back to %s: %w", t, saved.Release.Version, err)
 	}
-	return a.printReleased(c, t, after)
+	return a.printReleased(c, t, after, "rolled back to version")
 }
 
 // rollbackPatch returns the JSON patch that writes a saved template to a workload.
