@@ -93,20 +93,23 @@ func failedPods(c *v1alpha1.ChangeWorkload) string {
 	return ": " + strings.Join(pods, ", ")
 }
 
-// repairCause says how a repair is released.
+// repairCause says how a repair is released, and that it ends the suspension if the user tried to end it otherwise.
 func repairCause(w *workload.Workload, in Input) string {
-	needs := ""
+	ends, needs := "", ""
+	if in.SuspensionOrHoldChanged && !in.TemplateChanged {
+		ends = "the suspend label and the hold cannot be changed: the suspension ends with the success of a repair or rollback; "
+	}
 	if in.BypassNeedsVerb {
 		needs = fmt.Sprintf("; this requires the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
 	}
 	if !in.RepairUsed {
-		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once per suspension` + needs
+		return ends + "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once per suspension` + needs
 	}
 	by := ""
 	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
 		by = " for " + b.User
 	}
-	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
+	return ends + fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
 		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 

@@ -467,6 +467,24 @@ func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing
 	}
 }
 
+func TestADenialOfTheEndOfASuspensionSaysWhatEndsIt(t *testing.T) {
+	const ends = "the suspend label and the hold cannot be changed: the suspension ends with the success of a repair or rollback; "
+	unlabelled := build(versioned(2), held)
+	delete(unlabelled.Labels, v1alpha1.SuspendLabel)
+	for name, tc := range map[string]struct {
+		after *appsv1.Deployment
+		want  bool
+	}{
+		"the label is removed": {unlabelled, true},
+		"a release":            {build(versioned(2), held, image("busybox:2")), false},
+	} {
+		answer := newFixture(admissiontest.History{}, true).admit(t, admissiontest.Request(t, build(versioned(2), held), tc.after), false)
+		if got := answer.Response.Result.Details.Causes[1].Message; strings.HasPrefix(got, ends) != tc.want {
+			t.Errorf("%s: the warning is %q", name, got)
+		}
+	}
+}
+
 func TestADenialIsReported(t *testing.T) {
 	w := newFixture(admissiontest.History{}, true)
 	w.admit(t, deniedUpdate(t), false)
