@@ -83,13 +83,16 @@ func Explain(f Input) Explanation {
 }
 
 func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	e.Why = append(e.Why, v1alpha1.SuspensionText(f.Labels)+": changes of its pod template are denied (unless isBlockingUp is off or shadow is on)")
+	e.Why = append(e.Why, v1alpha1.SuspensionText(f.Labels)+": changes of its pod template are denied, unless isBlockingUp is off or shadow is on")
 	failed := c
 	if failed == nil || failed.Status.Phase != v1alpha1.ReleaseSuspend {
 		failed = f.newest(v1alpha1.ReleaseSuspend)
 	}
 	if failed != nil {
 		for _, line := range failedPods(failed) {
+			if failed != c {
+				line = "version " + failed.Spec.Reversion + ": " + line
+			}
 			if !slices.Contains(e.Why, line) { // the message of the release names a pod, too
 				e.Why = append(e.Why, line)
 			}
@@ -105,6 +108,7 @@ func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	e.WaysOut = append(e.WaysOut, repair, restart)
 	f.addRollback(e)
+	e.WaysOut = append(e.WaysOut, WayOut{"see whether a change would be denied now", Command("simulate apply", "", f.Namespace, "-f FILE")})
 }
 
 // explainCurrent adds the ways out that the current release of a suspended workload has. Verdicts

@@ -59,6 +59,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	failed := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
+	repairing := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "NotSuspended")
+	repairing.Spec.Attempt = 3
 	good := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
 	lateFail := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
@@ -106,13 +108,15 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		"a suspended workload, of which another version was applied at 0 replicas": {input(with(empty, failed, good), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
 		"a suspended workload": {input(with(failed, good), suspended), diagnosis.StateHeld,
-			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
-			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
+			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied, unless isBlockingUp is off or shadow is on", "pod web-1 failed its check: too many errors"},
+			[]string{"simulate apply -n shop -f FILE", "approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
 		// A version failed after it had succeeded: the ChangeWorkload of the version before was deleted.
 		"a suspended workload, of which no other release exists": {input(with(failed), suspended, saved("v", "good", "older")), diagnosis.StateHeld,
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
 		"a suspended workload, of which the newest saved version failed": {input(with(failed, lateFail), suspended, saved("late", "good")), diagnosis.StateHeld,
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
+		"a suspension whose repair runs": {input(with(failed, repairing), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.AttemptAnnotation] = "3" }), diagnosis.StateRunning,
+			[]string{"version v: pod web-1 failed its check: too many errors"}, []string{"status deployment/web"}},
 		"a suspension whose repair was used": {input(with(failed), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
 		"an order that failed as a whole": {input(with(order), suspended), diagnosis.StateHeld,
