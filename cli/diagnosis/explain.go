@@ -79,6 +79,7 @@ func Explain(f Input) Explanation {
 				p.EndTime.UTC().Format(time.RFC3339), p.Looks, p.NextLookTime.UTC().Format(time.RFC3339)))
 		}
 	}
+	e.addDeletion(f.Labels, f.Namespace)
 	return e
 }
 

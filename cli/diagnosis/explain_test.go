@@ -137,7 +137,11 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"batch web--x--v--x--1 is held: metrics: no verdict in time"}, []string{"status deployment/web"}},
 		"a rollout that is stuck": {input(with(release(v1alpha1.ReleaseNoNewBatch, unknown, "RolloutStuck", no, "NotSuspended"))), diagnosis.StateRunning,
 			[]string{"because"}, []string{"kubectl describe deployment/web -n shop", "kubectl get pods -n shop"}},
-		"a release without traffic":     {input(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
+		"a release without traffic": {input(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
+		"a workload with a label that may deny its deletion": {input(with(good), func(f *diagnosis.Input) {
+			f.Annotations[v1alpha1.VersionKey], f.Annotations[v1alpha1.AttemptAnnotation] = "good", "1"
+			f.Labels["policy.kruise.io/disable-cascading-deletion"] = "true"
+		}), diagnosis.StatePassed, []string{"because"}, []string{"simulate delete deployment/web -n shop"}},
 		"a release with changed images": {input(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
 		"a release that passed":         {input(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {

@@ -52,7 +52,15 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		}
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
+	e.addDeletion(p.Labels, p.Namespace)
 	return e
+}
+
+// addDeletion adds the way to learn whether a label denies the deletion of the object.
+func (e *Explanation) addDeletion(labels map[string]string, namespace string) {
+	if labels[v1alpha1.DisableCascadingDeletionLabel] != "" || labels[v1alpha1.DeleteProtectionLabel] != "" {
+		e.WaysOut = append(e.WaysOut, WayOut{"see whether its protection would deny its deletion", Command("simulate delete", e.Subject, namespace)})
+	}
 }
 
 // The reasons of the kubelet for a container without an image: notPulled if the registry refused it, and invalidImage if

@@ -39,6 +39,18 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 	}
 }
 
+func TestAnExplanationOfAPodSaysHowToSeeWhetherItsLabelDeniesItsDeletion(t *testing.T) {
+	for value, want := range map[string]bool{"": false, v1alpha1.ProtectAlways: true} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", Labels: map[string]string{v1alpha1.DeleteProtectionLabel: value}}}
+		e := diagnosis.ExplainPod(p)
+		if got := slices.ContainsFunc(e.WaysOut, func(w diagnosis.WayOut) bool {
+			return w.Command == "kubectl breakwater simulate delete pod/web-0 -n shop"
+		}); got != want {
+			t.Errorf("label %q: the ways out are %+v", value, e.WaysOut)
+		}
+	}
+}
+
 // Breakwater retries a failed permission itself; nothing has to be corrected.
 func TestTheWaysOutOfAnOpenBreakerDependOnWhyItIsOpen(t *testing.T) {
 	const correct, now = "have the permission corrected, then reset the breaker of the pod", "reset the breaker of the pod for an attempt at once"
