@@ -32,12 +32,18 @@ func (a *app) getCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			where := ""
+			if !all && len(args) == 0 {
+				where = " in namespace " + namespace + "; -A lists all namespaces"
+			}
+			none := fmt.Sprintf("No releases found%s. `%s` says why a workload has none.", where,
+				c.command("explain", cmp.Or(strings.Join(args, ""), "KIND/NAME"), cmp.Or(namespace, "NAMESPACE")))
 			show := func(ctx context.Context, w io.Writer) error {
 				releases, err := c.releases(ctx, namespace, args)
 				if err != nil {
 					return err
 				}
-				return a.printReleases(w, format, releases, all, c.command("explain", cmp.Or(strings.Join(args, ""), "KIND/NAME"), cmp.Or(namespace, "NAMESPACE")))
+				return a.printReleases(w, format, releases, all, none)
 			}
 			if watch {
 				return a.watch(cmd.Context(), c, namespace, show)
@@ -60,8 +66,8 @@ func (c *clients) releases(ctx context.Context, namespace string, args []string)
 	return c.listReleases(ctx, namespace, "")
 }
 
-// printReleases prints releases. explain is the command that explains why a workload has none.
-func (a *app) printReleases(out io.Writer, format string, releases []v1alpha1.ChangeWorkload, all bool, explain string) error {
+// printReleases prints releases, or none to stderr if there are none.
+func (a *app) printReleases(out io.Writer, format string, releases []v1alpha1.ChangeWorkload, all bool, none string) error {
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.WorkloadRef.Name, b.Spec.WorkloadRef.Name), cmp.Compare(b.Spec.Attempt, a.Spec.Attempt))
 	})
@@ -87,7 +93,7 @@ func (a *app) printReleases(out io.Writer, format string, releases []v1alpha1.Ch
 	}
 	return printAs(out, format, answer, names, func(w io.Writer) error {
 		if len(rows) == 0 {
-			_, err := fmt.Fprintf(a.ErrOut, "No releases found. `%s` says why a workload has none.\n", explain)
+			_, err := fmt.Fprintln(a.ErrOut, none)
 			return err
 		}
 		header := []string{"WORKLOAD", "VERSION", "ATTEMPT", "STATE", "REASON", "PASSED", "FAILED", "AGE"}
