@@ -32,15 +32,9 @@ func (a *app) readConnectInput(ctx context.Context, c *clients, f connectFlags) 
 	if in.config == nil || in.secret == nil {
 		return in, fmt.Errorf("ConfigMap %s or Secret %s of namespace %s is missing: install part change first", altershield.ConfigMapName, altershield.SecretName, v1alpha1.SystemNamespace)
 	}
-	list, err := c.breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return in, c.listError("settings", "change", "", err)
+	if in.settings, err = c.settings(ctx); err != nil {
+		return in, err
 	}
-	objects := make([]*v1alpha1.OpsConfigInfo, len(list.Items))
-	for i := range list.Items {
-		objects[i] = &list.Items[i]
-	}
-	in.settings = settings.FromObjects(objects)
 	if f.cluster == "" && strings.TrimSpace(in.config.Data["cluster-name"]) == "" {
 		system, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 		if err != nil {
@@ -52,6 +46,19 @@ func (a *app) readConnectInput(ctx context.Context, c *clients, f connectFlags) 
 		in.callback, err = c.callbackAddress(ctx)
 	}
 	return in, err
+}
+
+// settings returns the settings of the cluster.
+func (c *clients) settings(ctx context.Context) (settings.Settings, error) {
+	list, err := c.breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return settings.Settings{}, c.listError("settings", "change", "", err)
+	}
+	objects := make([]*v1alpha1.OpsConfigInfo, len(list.Items))
+	for i := range list.Items {
+		objects[i] = &list.Items[i]
+	}
+	return settings.FromObjects(objects), nil
 }
 
 // callbackAddress returns the URL of the Knative Service callback.

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
@@ -29,8 +30,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
-		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions and their Triggers, settings
-and open findings of the self-check. It reads cluster-wide objects. Exit code 1: a check failed.`,
+		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions and their Triggers, settings,
+keys of your own judges and open findings of the self-check. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.clients()
@@ -83,7 +84,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
 	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}, Flags: c.flags, Now: time.Now()}
-	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents, c.settings} {
+	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents, c.addresses, c.judges} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
 		}
@@ -91,8 +92,8 @@ func (c *clients) installation(ctx context.Context) (diagnosis.Installation, err
 	return in, nil
 }
 
-// settings gathers the addresses of the AlterShield server and of the permission centre.
-func (c *clients) settings(ctx context.Context, in *diagnosis.Installation) error {
+// addresses gathers those of the AlterShield server and of the permission centre.
+func (c *clients) addresses(ctx context.Context, in *diagnosis.Installation) error {
 	for _, s := range []struct {
 		configMap, key string
 		value          *string
@@ -104,6 +105,31 @@ func (c *clients) settings(ctx context.Context, in *diagnosis.Installation) erro
 		*s.value = config.Data[s.key]
 		if s.configMap == altershield.ConfigMapName {
 			in.ServerInvalid = altershield.CheckConfigMap(config)
+		}
+	}
+	return nil
+}
+
+// judges gathers the judges of the setting judges that have no key.
+func (c *clients) judges(ctx context.Context, in *diagnosis.Installation) error {
+	s, err := c.settings(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil // part change is not installed
+	} else if err != nil {
+		return err
+	}
+	own := v1alpha1.OwnJudges(s.Judges)
+	if len(own) == 0 {
+		return nil
+	}
+	secret, err := c.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(ctx, eventsigning.ExternalJudgesSecretName, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		in.JudgesUnknown = fmt.Errorf("read whether %s have keys: %w", strings.Join(own, ", "), err)
+		return nil
+	}
+	for _, judge := range own {
+		if len(secret.Data[judge]) == 0 {
+			in.JudgesWithoutKey = append(in.JudgesWithoutKey, judge)
 		}
 	}
 	return nil

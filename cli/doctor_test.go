@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
@@ -26,7 +29,7 @@ func TestDoctorReadsTheMistakesInTheSettingsOfTheServer(t *testing.T) {
 	} {
 		kube := kubefake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "config-altershield"}, Data: data})
 		var in diagnosis.Installation
-		if err := (&clients{kube: kube}).settings(t.Context(), &in); err != nil || in.ServerInvalid == nil || !strings.Contains(in.ServerInvalid.Error(), key) {
+		if err := (&clients{kube: kube}).addresses(t.Context(), &in); err != nil || in.ServerInvalid == nil || !strings.Contains(in.ServerInvalid.Error(), key) {
 			t.Errorf("%s: %v, mistakes %v", key, err, in.ServerInvalid)
 		}
 	}
@@ -51,6 +54,42 @@ func TestDoctorReadsTheSubscribersOfTriggers(t *testing.T) {
 	}
 }
 
+func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
+	setting := func(content string) *v1alpha1.OpsConfigInfo {
+		return &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "judges"},
+			Spec: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: content, Enable: true}}
+	}
+	keys := kubefake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "external-judge-keys"},
+		Data: map[string][]byte{"canary": []byte("key")}})
+	forbidden := kubefake.NewClientset()
+	forbidden.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "external-judge-keys", nil)
+	})
+	for name, tc := range map[string]struct {
+		setting *v1alpha1.OpsConfigInfo
+		kube    *kubefake.Clientset
+		want    []string
+		unknown bool
+	}{
+		"judges of Breakwater need none":   {setting("server, metrics"), forbidden, nil, false},
+		"a judge has a key":                {setting("canary"), keys, nil, false},
+		"a name is misspelled":             {setting("metricks, canary"), keys, []string{"metricks"}, false},
+		"there is no Secret":               {setting("metricks"), kubefake.NewClientset(), []string{"metricks"}, false},
+		"the user may not read the Secret": {setting("canary"), forbidden, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var in diagnosis.Installation
+			c := &clients{kube: tc.kube, breakwater: fake.NewSimpleClientset()}
+			if _, err := c.breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).Create(t.Context(), tc.setting, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.judges(t.Context(), &in); err != nil || !slices.Equal(in.JudgesWithoutKey, tc.want) || (in.JudgesUnknown != nil) != tc.unknown {
+				t.Errorf("without a key: %q, unknown: %v, %v", in.JudgesWithoutKey, in.JudgesUnknown, err)
+			}
+		})
+	}
+}
+
 func TestDoctorReadsTheAddressesOfTheServerAndTheCentre(t *testing.T) {
 	config := func(name, key, value string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}, Data: map[string]string{key: value}}
@@ -65,7 +104,7 @@ func TestDoctorReadsTheAddressesOfTheServerAndTheCentre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in diagnosis.Installation
-			if err := (&clients{kube: tc.kube}).settings(t.Context(), &in); err != nil || in.Server != tc.server || in.Centre != tc.centre {
+			if err := (&clients{kube: tc.kube}).addresses(t.Context(), &in); err != nil || in.Server != tc.server || in.Centre != tc.centre {
 				t.Errorf("server %q, centre %q, %v", in.Server, in.Centre, err)
 			}
 		})

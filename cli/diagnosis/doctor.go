@@ -74,6 +74,10 @@ type Installation struct {
 	Server string
 	// ServerInvalid has the mistakes in the settings of the server; nil if there are none.
 	ServerInvalid error
+	// JudgesWithoutKey are the judges that the setting judges names, that are not part of Breakwater and that have no key.
+	JudgesWithoutKey []string
+	// JudgesUnknown is why it is unknown which judges have a key; nil if it is known.
+	JudgesUnknown error
 	// Centre is the address of the permission centre; empty if the setting is missing.
 	Centre string
 	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
@@ -253,7 +257,16 @@ func (in Installation) examineChange() []Check {
 	case in.Server == "":
 		server = Check{server.Name, ResultInfo, "none is configured: batches without another judge (a MetricCheck, or a judge of your own) are unjudged, and the setting no-verdict decides", "docs/change/altershield.md"}
 	}
-	return []Check{broker, server}
+	checks := []Check{broker, server}
+	const judges = "change: judges"
+	switch {
+	case in.JudgesUnknown != nil:
+		checks = append(checks, Check{judges, ResultInfo, in.JudgesUnknown.Error(), ""})
+	case len(in.JudgesWithoutKey) > 0:
+		checks = append(checks, Check{judges, ResultFail, fmt.Sprintf("the setting judges names %s, without a key in Secret external-judge-keys: batches that wait for it stay unjudged", strings.Join(in.JudgesWithoutKey, ", ")),
+			"correct the name in the setting: server, metrics; or give your judge its key (docs/judge/your-own.md)"})
+	}
+	return checks
 }
 
 // selfCheck reports the open findings of the self-check.

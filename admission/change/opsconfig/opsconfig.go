@@ -84,7 +84,14 @@ func (Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if fieldErr := c.Validate(ctx); fieldErr != nil {
 		return admission.Deny(Invalid, invalid(c, fieldErr))
 	}
-	return admission.Allow(admission.DecisionAdmitted)
+	answer := admission.Allow(admission.DecisionAdmitted)
+	if c.Spec.Type == v1alpha1.ConfigJudges && c.Spec.Enable {
+		names, _ := v1alpha1.ParseJudges(c.Spec.Content) // Validate has parsed it
+		if keys := v1alpha1.KeysOfOwnJudges(names); keys != "" {
+			return answer.Warn(keys)
+		}
+	}
+	return answer
 }
 
 // invalid returns a status like the API server's validation errors: kubectl prints the

@@ -84,6 +84,24 @@ func TestTheValidatorNamesTheField(t *testing.T) {
 	}
 }
 
+func TestTheValidatorWarnsAboutJudgesThatNeedAKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   v1alpha1.OpsConfigInfoSpec
+		want []string
+	}{
+		"judges of Breakwater":  {v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: "server, metrics", Enable: true}, nil},
+		"a setting that is off": {v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: "metricks"}, nil},
+		"a judge of the user's own": {v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: "server, metricks", Enable: true},
+			[]string{"judges of your own: metricks; each needs its key in Secret external-judge-keys, or batches that wait for it stay unjudged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Validator{}.Admit(t.Context(), request(t, tc.in)).Response.Warnings); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestAnUnparsableOpsConfigInfoIsDeniedByTheValidatorOnly(t *testing.T) {
 	req := request(t, v1alpha1.OpsConfigInfoSpec{})
 	req.Object.Raw = []byte("{")

@@ -221,6 +221,26 @@ func (c *ChangePod) passDetail(server string) string {
 	return strings.Join(details, "; ")
 }
 
+// OwnJudges returns the names of judges that are not part of Breakwater.
+func OwnJudges(names []string) []string {
+	var own []string
+	for _, name := range names {
+		if name != JudgeServer && name != JudgeMetrics {
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// KeysOfOwnJudges says what the judges among names that are not part of Breakwater need; it is empty if there are none.
+func KeysOfOwnJudges(names []string) string {
+	own := OwnJudges(names)
+	if len(own) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("judges of your own: %s; each needs its key in Secret external-judge-keys, or batches that wait for it stay unjudged", strings.Join(own, ", "))
+}
+
 // ParseJudges reads the names of judges, separated by commas.
 func ParseJudges(s string) ([]string, error) {
 	var names []string

@@ -104,7 +104,11 @@ func valueEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 	case v1alpha1.ConfigBypass:
 		return string(s.Bypass)
 	case v1alpha1.ConfigJudges:
-		return cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
+		text := cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
+		if keys := v1alpha1.KeysOfOwnJudges(s.Judges); keys != "" {
+			text += "; " + keys
+		}
+		return text
 	case v1alpha1.ConfigWaitThreshold:
 		return s.WaitThreshold.String()
 	case v1alpha1.ConfigPreTimeout:

@@ -74,6 +74,11 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 			object: object("a", 1, spec{Type: "judges", Content: "server,metrics", Enable: true}),
 			want:   applied("server, metrics must answer"),
 		},
+		"a judge of one's own that must answer": {
+			object: object("a", 1, spec{Type: "judges", Content: "server,metricks", Enable: true}),
+			want: applied("server, metricks must answer; judges of your own: metricks; each needs its key in Secret external-judge-keys, " +
+				"or batches that wait for it stay unjudged"),
+		},
 		"who must answer by default": {
 			object: object("a", 1, spec{Type: "judges", Content: "server"}),
 			want:   applied("not enabled: the default applies, every judge that is configured must answer"),
