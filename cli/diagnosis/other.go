@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -113,7 +114,8 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	switch {
 	case s.TotalReplicas == 0 && s.CurrentAvailable == 0 && s.GetCondition(v1alpha1.BudgetSynced).IsTrue():
 		e.Reason = "CoversNothing"
-		e.Why = []string{"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas"}
+		e.Why = []string{cmp.Or(s.GetCondition(v1alpha1.BudgetSynced).Message,
+			"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas")}
 		e.WaysOut = []WayOut{{"if the workload has replicas, correct spec.targetRef or spec.selector", edit}}
 	case s.UnavailableAllowed == 0 && !b.Spec.Shadow:
 		e.State, e.Reason = StateDenying, "NoneAllowed"

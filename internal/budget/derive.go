@@ -29,6 +29,8 @@ type Observed struct {
 	// UnknownReplicas says why the replicas of an owner are unknown. Then Total counts
 	// its existing pods. It is empty if all replicas are known.
 	UnknownReplicas string
+	// CoversNothing says why the budget covers neither a pod nor a workload; it is empty if it covers any.
+	CoversNothing string
 	// Excess is the number of available pods, charged or not, above the replicas of their
 	// ReplicaSet, StatefulSet or ReplicationController.
 	Excess int32

@@ -11,8 +11,8 @@ const (
 	// BudgetGuarding is True when every replica of the webhook is known to decide
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
-	// BudgetSynced is True when the numbers follow from the present spec. While it is False,
-	// ALLOWED is 0. After a change of the spec, every request that costs something is denied
+	// BudgetSynced is True when the numbers follow from the present spec, also of a budget that covers
+	// nothing. While it is False, ALLOWED is 0. After a change of the spec, every request that costs something is denied
 	// until the numbers of the new spec are computed.
 	BudgetSynced apis.ConditionType = "Synced"
 )

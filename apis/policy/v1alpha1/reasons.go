@@ -27,6 +27,8 @@ const (
 
 	// ReasonComputed: the numbers follow from the present spec.
 	ReasonComputed = "Computed"
+	// ReasonCoversNothing: for a minute the budget has covered neither a pod nor a workload.
+	ReasonCoversNothing = "CoversNothing"
 	// ReasonInvalidSelector: the label selector is invalid.
 	ReasonInvalidSelector = "InvalidSelector"
 	// ReasonOwnersUnknown: the pods of the budget or their owners could not be read, or the

@@ -77,6 +77,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		observed.Total = max(observed.Total, *wanted)
 	}
 	observed.Excess = t.excess()
+	observed.CoversNothing = t.coversNothing(b.Spec.TargetRef, observed)
 	return observed, t.resync, nil
 }
 

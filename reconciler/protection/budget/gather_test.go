@@ -297,7 +297,7 @@ func TestOnlyOwnersThatAreNotWatchedAreReadEveryTenSeconds(t *testing.T) {
 	}{
 		"a Deployment":               {nil, application(3, 3, 3), watchedResync},
 		"pods without an owner":      {nil, []runtime.Object{newPod(0, nil, nil)}, watchedResync},
-		"no pods":                    {nil, nil, watchedResync},
+		"no pods":                    {nil, nil, nothingAfter},
 		"a Deployment as the target": {targetOf("Deployment"), application(3, 3, 0), watchedResync},
 		"another kind":               {nil, append(application(3, 3, 3), custom), resync},
 		"another kind as the target": {targetOf("CloneSet"), nil, resync},

@@ -23,6 +23,9 @@ import (
 // watched, or its informer does not have it yet.
 const ownerCacheTTL = 2 * time.Second
 
+// notServed is why the replicas of an owner of an unknown kind are unknown.
+const notServed = "the API server does not serve the kind"
+
 // owner is a controller of pods.
 type owner struct {
 	schema.GroupKind
@@ -179,7 +182,7 @@ func (o *owners) read(ctx context.Context, kind schema.GroupKind, version, names
 	unread := owner{GroupKind: kind, name: name}
 	mapping, err := o.mapper.Mapping(kind, version)
 	if meta.IsNoMatchError(err) {
-		unread.unknown = "the API server does not serve the kind"
+		unread.unknown = notServed
 		return unread, nil
 	} else if err != nil {
 		return unread, fmt.Errorf("find %s: %w", kind, err)

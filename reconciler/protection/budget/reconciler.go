@@ -68,6 +68,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	if err != nil || next == nil {
 		return err
 	}
+	recordNothing(ctx, b, next)
 	_, expires := r.charges.observe(next)
 	settledWait := time.Duration(0)
 	if d.KeptSettled > 0 {
@@ -134,11 +135,11 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
-	next, d := derive(b, observed, guarding)
+	next, d, wait := derive(b, observed, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = observed.ResourceVersion
 	}
-	return next, computed{d, again}
+	return next, computed{d, deadline.ShorterWait(again, wait)}
 }
 
 // ObserveDeletion deletes the state of a deleted budget.

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
@@ -10,16 +11,21 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// derive returns a copy of the budget with the derived status.
-func derive(b *v1alpha1.PodUnavailableBudget, observed budget.Observed, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
+// derive returns a copy of the budget with the derived status, and the time until its condition Synced changes; 0 if time does not
+// change it.
+func derive(b *v1alpha1.PodUnavailableBudget, observed budget.Observed, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, time.Duration) {
 	next, d := b.DeepCopy(), budget.Derive(b, observed)
 	s := &next.Status
 	s.DeletedPods, s.UnavailablePods = nilIfEmpty(d.Deleted), nilIfEmpty(d.Unavailable)
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = d.Total, d.Desired, d.Current, d.Allowed
 	s.ObservedGeneration = b.Generation
-	mark(next, synced(b, d))
+	condition, wait := synced(b, d), time.Duration(0)
+	if observed.CoversNothing != "" {
+		condition, wait = decideNothing(s.GetCondition(v1alpha1.BudgetSynced), observed.CoversNothing, time.Now())
+	}
+	mark(next, condition)
 	mark(next, guarding)
-	return next, d
+	return next, d, wait
 }
 
 func synced(b *v1alpha1.PodUnavailableBudget, d budget.Derivation) apis.Condition {

@@ -1,0 +1,125 @@
+package budget
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestABudgetCoversNothingIfNoWorkloadMatches(t *testing.T) {
+	target := func(apiVersion, kind, name string) *v1alpha1.PodUnavailableBudget {
+		return newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: apiVersion, Kind: kind, Name: name}
+		})
+	}
+	scaledTo0 := statefulSet("web", 0, nil)
+	scaledTo0.Spec.Template.Labels = map[string]string{"app": "web"}
+	for name, tc := range map[string]struct {
+		budget  *v1alpha1.PodUnavailableBudget
+		objects []runtime.Object
+		owners  []*unstructured.Unstructured
+		// want is a part of the message; "" if the budget covers a workload.
+		want string
+	}{
+		"a target":                              {target("apps", "StatefulSet", "web"), []runtime.Object{statefulSet("web", 2, nil)}, nil, ""},
+		"a target with 0 replicas":              {target("apps", "StatefulSet", "web"), []runtime.Object{scaledTo0}, nil, ""},
+		"a target that does not exist":          {target("apps/v1", "StatefulSet", "webb"), []runtime.Object{scaledTo0}, nil, "there is no StatefulSet webb of apiVersion apps/v1"},
+		"a kind that does not exist":            {target("apps", "Deploymnt", "web"), nil, nil, "does not serve kind Deploymnt of apiVersion apps"},
+		"a custom resource without pods":        {target("example.com", "Game", "web"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, ""},
+		"a custom resource does not exist":      {target("example.com", "Game", "x"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, "there is no Game x"},
+		"a Knative Service does not exist":      {ofKnativeService(minAvailable(1)), nil, nil, "no Service web of Knative has traffic"},
+		"a Knative Service with 0 replicas":     {ofKnativeService(minAvailable(1)), revision{"web-1", 0, 0, 0, 0}.objects(0), []*unstructured.Unstructured{knativeServiceWeb("web-1")}, ""},
+		"a selector of a pod":                   {newBudget(nil), []runtime.Object{newPod(0, nil, nil)}, nil, ""},
+		"a selector of a pod that is not Ready": {newBudget(nil), []runtime.Object{newPod(0, nil, func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil, ""},
+		"a selector of 0 replicas":              {newBudget(nil), []runtime.Object{scaledTo0}, nil, ""},
+		"a selector of nothing":                 {newBudget(nil), []runtime.Object{statefulSet("db", 2, nil)}, nil, "spec.selector selects no pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, tc.budget, tc.objects...)
+			w.withOwners(t, tc.owners, nil)
+			c := w.reconcile(t)
+			got := c.GetCondition(v1alpha1.BudgetSynced)
+			if !got.IsTrue() && tc.want != "" || got.IsTrue() && (got.Message == "") != (tc.want == "") || !strings.Contains(got.Message, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestABudgetCoversNothingAfterAMinute(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	synced := func(reason, message string, age time.Duration) *apis.Condition {
+		return &apis.Condition{Reason: reason, Message: message, LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(now.Add(-age))}}
+	}
+	for name, tc := range map[string]struct {
+		was    *apis.Condition
+		reason string
+		wait   time.Duration
+	}{
+		"a new budget":                {nil, v1alpha1.ReasonComputed, time.Minute},
+		"it covered a workload":       {synced(v1alpha1.ReasonComputed, "", time.Hour), v1alpha1.ReasonComputed, time.Minute},
+		"for 20 seconds":              {synced(v1alpha1.ReasonComputed, "cause", 20*time.Second), v1alpha1.ReasonComputed, 40 * time.Second},
+		"for a minute":                {synced(v1alpha1.ReasonComputed, "cause", time.Minute), v1alpha1.ReasonCoversNothing, 0},
+		"it has been reported":        {synced(v1alpha1.ReasonCoversNothing, "cause", 0), v1alpha1.ReasonCoversNothing, 0},
+		"reported for another target": {synced(v1alpha1.ReasonCoversNothing, "other", time.Hour), v1alpha1.ReasonComputed, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, wait := decideNothing(tc.was, "cause", now)
+			if !c.IsTrue() || c.Reason != tc.reason || c.Message != "cause" || wait != tc.wait {
+				t.Errorf("got %+v, wait %s", c, wait)
+			}
+		})
+	}
+}
+
+func TestABudgetThatCoversNothingHasOneEventAndStaysSynced(t *testing.T) {
+	b := newBudget(nil)
+	w, recorded := newFixture(t, b), record.NewFakeRecorder(10)
+	reconcile := func() *apis.Condition {
+		err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), recorded), w.live(t))
+		if again, _ := controller.IsRequeueKey(err); err != nil && !again {
+			t.Fatal(err)
+		}
+		w.throttle.forget(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})
+		status := w.live(t).Status
+		return status.GetCondition(v1alpha1.BudgetSynced)
+	}
+	if c := reconcile(); c.Reason != v1alpha1.ReasonComputed || len(recorded.Events) != 0 {
+		t.Errorf("at first %+v, %d Events", c, len(recorded.Events))
+	}
+	before := w.live(t)
+	for i := range before.Status.Conditions {
+		before.Status.Conditions[i].LastTransitionTime.Inner = metav1.NewTime(time.Now().Add(-nothingAfter))
+	}
+	if _, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").UpdateStatus(t.Context(), before, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if c := reconcile(); !c.IsTrue() || c.Reason != v1alpha1.ReasonCoversNothing {
+			t.Errorf("after a minute %+v", c)
+		}
+	}
+	if len(recorded.Events) != 1 {
+		t.Fatalf("%d Events", len(recorded.Events))
+	}
+	if got, want := <-recorded.Events, "Warning CoversNothing the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := w.index.Add(newPod(0, nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if c := reconcile(); c.Reason != v1alpha1.ReasonComputed || c.Message != "" {
+		t.Errorf("with a pod %+v", c)
+	}
+}
