@@ -18,6 +18,7 @@ import (
 	"knative.dev/pkg/injection"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/change/opsconfig"
 	"github.com/breakwater-dev/breakwater/admission/change/releaseindex"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/admission/change/version"
@@ -75,8 +76,9 @@ func newMux(ctx context.Context, sender events.Sender, kinds func() workloadkind
 	kube := kubeclient.Get(ctx)
 	check := newReleaseCheck(ctx, kinds, store.Get, history, recorder, sender)
 	return admission.NewMux(metrics.Meter(), handlers{
-		kinds: kinds,
-		check: check,
+		kinds:    kinds,
+		check:    check,
+		settings: opsconfig.Validator{Lister: opsconfiginformer.Get(ctx).Lister()},
 		mutating: version.Handler{
 			Settings: store.Get, History: history, Clock: clock.RealClock{}, Namespaces: kube.CoreV1(),
 			Creations: &version.CreationCheck{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},

@@ -16,6 +16,8 @@ type handlers struct {
 	// mutating and validating are templates; find sets Kind on a copy.
 	mutating   version.Handler
 	validating suspend.Handler
+	// settings is the handler that validates settings.
+	settings opsconfig.Validator
 	// check is the handler of the release check.
 	check admission.Handler
 }
@@ -26,7 +28,7 @@ func (h handlers) find(webhook string) (admission.Handler, bool) {
 	case opsconfig.TrimmingWebhook:
 		return opsconfig.Trimmer{}, true
 	case opsconfig.ValidatingWebhook:
-		return opsconfig.Validator{}, true
+		return h.settings, true
 	case releasecheck.Webhook:
 		return h.check, true
 	case workloadkinds.Webhook:

@@ -226,10 +226,13 @@ func (in Installation) foreignCentre() bool {
 
 func (in Installation) examineChange() []Check {
 	broker := Check{"change: Broker, functions and settings", ResultOK, "all are Ready", ""}
-	var wrong []string
+	var wrong, duplicates []string
 	for name, c := range in.ReadyConditions {
 		if !c.True {
 			wrong = append(wrong, fmt.Sprintf("%s is not Ready: %s %s", name, c.Reason, c.Message))
+		}
+		if c.Reason == v1alpha1.ReasonDuplicate {
+			duplicates = append(duplicates, name)
 		}
 	}
 	for _, function := range functions {
@@ -247,7 +250,11 @@ func (in Installation) examineChange() []Check {
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo" + in.Flags}
+		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide" + in.Flags}
+		if len(duplicates) == len(wrong) {
+			slices.Sort(duplicates)
+			broker.Fix = "kubectl -n altershieldoperator-system delete " + strings.Join(duplicates, " ") + in.Flags
+		}
 	}
 	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
 	switch {

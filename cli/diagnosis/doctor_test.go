@@ -263,6 +263,28 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 	}
 }
 
+func TestDoctorDeletesDuplicatesOfSettings(t *testing.T) {
+	in := complete()
+	for _, name := range []string{"third", "second"} {
+		in.ReadyConditions["opsconfiginfo/"+name] = diagnosis.Condition{Reason: "Duplicate", Message: "blocking is older"}
+	}
+	fix := func() string {
+		for _, c := range diagnosis.Examine(in) {
+			if c.Name == "change: Broker, functions and settings" {
+				return c.Fix
+			}
+		}
+		return ""
+	}
+	if got, want := fix(), "kubectl -n altershieldoperator-system delete opsconfiginfo/second opsconfiginfo/third"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	in.Broker = false
+	if got, want := fix(), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestDoctorNamesACentreOutsideOfTheCluster(t *testing.T) {
 	for centre, want := range map[string]bool{
 		"": false, "https://permission-centre.altershieldoperator-system.svc.cluster.local": false, "https://centre.example.com": true,

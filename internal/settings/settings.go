@@ -162,6 +162,16 @@ func Effective(objects []*v1alpha1.OpsConfigInfo) []*v1alpha1.OpsConfigInfo {
 	})
 }
 
+// Duplicated returns the object that takes effect instead of another one with the same type; nil if there is none.
+func Duplicated(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) *v1alpha1.OpsConfigInfo {
+	for _, e := range Effective(all) {
+		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {
+			return e
+		}
+	}
+	return nil
+}
+
 func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	switch spec.Type {
 	case v1alpha1.ConfigBlocking:

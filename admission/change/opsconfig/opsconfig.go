@@ -8,16 +8,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // Names of the webhooks.
@@ -71,12 +75,15 @@ func trim(ctx context.Context, req *admissionv1.AdmissionRequest) ([]byte, error
 }
 
 // Validator is the webhook vopsconfiginfo.kb.io.
-type Validator struct{}
+type Validator struct {
+	// Lister has the settings of the cluster.
+	Lister listers.OpsConfigInfoLister
+}
 
 var _ admission.Handler = Validator{}
 
 // Admit implements admission.Handler.
-func (Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (v Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	c, err := read(req)
 	if err != nil {
 		return admission.Fail(err)
@@ -85,6 +92,14 @@ func (Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 		return admission.Deny(Invalid, invalid(c, fieldErr))
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
+	all, err := v.Lister.List(labels.Everything())
+	if err != nil {
+		return admission.Fail(fmt.Errorf("list OpsConfigInfo: %w", err))
+	}
+	is := func(e *v1alpha1.OpsConfigInfo) bool { return e.Namespace == c.Namespace && e.Name == c.Name }
+	if e := settings.Duplicated(c, append(slices.DeleteFunc(slices.Clone(all), is), c)); e != nil {
+		answer = answer.Warn(fmt.Sprintf("this OpsConfigInfo has no effect: %s is older and has the same type %s: change %[1]s instead", e.Name, e.Spec.Type))
+	}
 	if c.Spec.Type == v1alpha1.ConfigJudges && c.Spec.Enable {
 		names, _ := v1alpha1.ParseJudges(c.Spec.Content) // Validate has parsed it
 		if keys := v1alpha1.KeysOfOwnJudges(names); keys != "" {

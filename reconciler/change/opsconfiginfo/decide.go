@@ -32,11 +32,9 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if err := c.Validate(context.Background()); err != nil {
 		return Decision{Reason: v1alpha1.ReasonInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	}
-	for _, e := range settings.Effective(all) {
-		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {
-			return Decision{Reason: v1alpha1.ReasonDuplicate,
-				Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
-		}
+	if e := settings.Duplicated(c, all); e != nil {
+		return Decision{Reason: v1alpha1.ReasonDuplicate,
+			Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
 	}
 	return Decision{Applied: true, Reason: v1alpha1.ReasonApplied, Message: effect(c, settings.FromObjects(all))}
 }
