@@ -35,7 +35,7 @@ func TestAProbationIsFromAMinuteToThreeDays(t *testing.T) {
 		0: false, 59 * time.Second: false, time.Minute: true, 72 * time.Hour: true, 72*time.Hour + time.Second: false,
 	} {
 		err := f.createCheck(t.Context(), probation, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if valid && err != nil || !valid && (err == nil || !strings.Contains(err.Error(), "probation must be from 1m to 72h")) {
+		if valid && err != nil || !valid && (err == nil || !strings.Contains(err.Error(), "write a duration from 1m to 72h, for example 24h")) {
 			t.Errorf("probation %s: %v", probation, err)
 		}
 	}

@@ -27,9 +27,9 @@ type MetricCheck struct {
 // MetricCheckSpec has the metrics and the rules of the verdict. An empty spec
 // judges by the default metrics.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || (duration(self.analysisDuration) >= duration('1m') && duration(self.analysisDuration) <= duration('24h'))",message="analysisDuration must be from 1m to 24h",fieldPath=".analysisDuration"
-// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.analysisDuration) || duration(self.warmUp) < duration(self.analysisDuration)",message="warmUp must be shorter than analysisDuration",fieldPath=".warmUp"
-// +kubebuilder:validation:XValidation:rule="!has(self.probation) || (duration(self.probation) >= duration('1m') && duration(self.probation) <= duration('72h'))",message="probation must be from 1m to 72h",fieldPath=".probation"
+// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || self.analysisDuration.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self.analysisDuration) >= duration('1m') && duration(self.analysisDuration) <= duration('24h')",message="write a duration from 1m to 24h, for example 5m",fieldPath=".analysisDuration"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || self.warmUp.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && (!has(self.analysisDuration) || !self.analysisDuration.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') || duration(self.analysisDuration) < duration('1m') || duration(self.warmUp) < duration(self.analysisDuration))",message="write a duration shorter than analysisDuration, for example 30s",fieldPath=".warmUp"
+// +kubebuilder:validation:XValidation:rule="!has(self.probation) || self.probation.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self.probation) >= duration('1m') && duration(self.probation) <= duration('72h')",message="write a duration from 1m to 72h, for example 24h",fieldPath=".probation"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
 type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
@@ -55,12 +55,16 @@ type MetricCheckSpec struct {
 	// in 15s, these are about 9000 series for 1h, and 430 for 24h.
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	AnalysisDuration metav1.Duration `json:"analysisDuration,omitempty"`
 	// WarmUp is how long after its start the latency, the calls per request, the resources (CPU,
 	// memory and so on) and other gauges of a new pod are not compared. Errors and restarts
 	// count from the start.
 	// +optional
 	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
 	// InsufficientDataPolicy says what happens to a release without a verdict at the end
 	// of the analysis: Hold, Pass or Fail. The cause is insufficient data, nothing to compare
@@ -74,7 +78,7 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|([1-9]|1[0-9])(\.[0-9]+)?|20(\.0+)?)%$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0[.][0-9]*[1-9][0-9]*|([1-9]|1[0-9])([.][0-9]+)?|20([.]0+)?)%$')",message="write a percentage above 0% and at most 20%, for example 1%"
 	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Probation is how long the errors, restarts and OOM kills of a release are still looked
 	// at after its success, from 1m to 72h. The first look is 10 minutes after the success,
@@ -82,6 +86,8 @@ type MetricCheckSpec struct {
 	// and no rollback returns to this version, as after any late fail. Too little data changes nothing.
 	// Default: no probation.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	Probation *metav1.Duration `json:"probation,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
 	// where they exist (service graph): Discover or None.
