@@ -40,7 +40,7 @@ func TestCommandsInAnswersSelectTheCluster(t *testing.T) {
 		"deadletters":                 {"kubectl breakwater deadletters replay report -n shop"},
 		"deadletters replay other":    {"kubectl breakwater deadletters -n shop"},
 		"doctor": {"kubectl -n altershieldoperator-system get deployments,pods",
-			"kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo",
+			"kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide",
 			"kubectl -n altershieldoperator-system edit configmap config-altershield"},
 	} {
 		_, output, _ := s.run(t, strings.Fields(command)...)
