@@ -74,8 +74,11 @@ func TestTheOverlayForRoleLabelsExemptsNothingElse(t *testing.T) {
 		old, new any
 		want     bool
 	}{
-		"roles":                                {request("UPDATE", "pods", "", alice), primary(nil), primary(replica), false},
-		"a first role":                         {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { delete(m, "labels") }), pod(func(m, _, _ object) { m["labels"] = object{"vault-active": "true"} }), false},
+		"roles":        {request("UPDATE", "pods", "", alice), primary(nil), primary(replica), false},
+		"a first role": {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { delete(m, "labels") }), pod(func(m, _, _ object) { m["labels"] = object{"vault-active": "true"} }), false},
+		"the first labels of Vault": {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { m["labels"] = object{"app": "vault"} }), pod(func(m, _, _ object) {
+			m["labels"] = object{"app": "vault", "vault-active": "false", "vault-version": "1.20.0"}
+		}), false},
 		"a role, and an annotation of Patroni": {request("UPDATE", "pods", "", alice), primary(nil), primary(func(m, s, st object) { replica(m, s, st); m["annotations"] = object{"status": "{}"} }), false},
 		"a role and another label":             {request("UPDATE", "pods", "", alice), primary(nil), primary(func(m, _, _ object) { m["labels"] = object{"app": "db", "role": "replica"} }), true},
 		"a role, and a label is removed":       {request("UPDATE", "pods", "", alice), primary(nil), primary(func(m, _, _ object) { m["labels"] = object{"role": "replica"} }), true},

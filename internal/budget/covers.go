@@ -53,7 +53,7 @@ func (c Chain) TopmostTerminatingOrGone() bool {
 
 // BeingDeleted reports whether the pods are deleted with a controller above them, so that their deletion is not a
 // disruption of its own: with the application, or with a pod, such as the leader of a group of LeaderWorkerSet. The
-// deletion of that pod was decided, and in the foreground it ends only after that of the group.
+// budgets that cover that pod decided about its deletion, and in the foreground it ends only after that of the group.
 func (c Chain) BeingDeleted() bool {
 	return c.TopmostTerminatingOrGone() ||
 		slices.ContainsFunc(c, func(o Owner) bool { return o.Group == "" && o.Kind == "Pod" && o.TerminatingOrGone })
