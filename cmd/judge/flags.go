@@ -48,6 +48,9 @@ func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--header: %w", err)
 	}
+	if strings.Contains(strings.Join(s.headers, "\n"), "{{") {
+		return nil, errors.New("--header: write the namespace itself; {{namespace}} is for config-judge")
+	}
 	if s.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout is %s, want a positive duration", s.timeout)
 	}

@@ -255,6 +255,7 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 		"no command":      {nil, "usage"},
 		"unknown command": {[]string{"serv"}, "usage"},
 		"credential":      {with("--header", "Authorization: Bearer hidden"), "header Authorization is not allowed"},
+		"a placeholder":   {with("--header", "X-Namespace: {{namespace}}"), "--header: write the namespace itself"},
 		"no header":       {with("--header", "X-Scope-OrgID: a", "--header", "hidden"), "--header: line 2: write a name and a value"},
 		"wrong escape":    {with("--prometheus", "https://user:pa%zhidden@host"), "--prometheus: not an http or https URL"},
 		"no server":       {[]string{"replay", "--new", `a="b"`, "--at", "1"}, "--prometheus"},

@@ -32,6 +32,8 @@ func ParseHeaders(text string) (http.Header, error) {
 			errs = append(errs, fmt.Errorf("line %d: write a name and a value, for example X-Scope-OrgID: team-a", i+1))
 		case slices.Contains(reserved, name):
 			errs = append(errs, fmt.Errorf("header %s is not allowed", name))
+		case strings.Contains(strings.ReplaceAll(value, namespacePlaceholder, ""), "{{"):
+			errs = append(errs, fmt.Errorf("header %s: the only placeholder is %s", name, namespacePlaceholder))
 		default:
 			headers.Add(name, value)
 		}

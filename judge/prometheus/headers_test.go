@@ -18,6 +18,7 @@ func TestHeadersAreNamesAndValuesWithoutCredentials(t *testing.T) {
 		"the tenant of Mimir":     {text: "X-Scope-OrgID: team-a|team-b\n", want: http.Header{"X-Scope-Orgid": {"team-a|team-b"}}},
 		"two, with an empty line": {text: "AccountID: 1\n\nProjectID:2", want: http.Header{"Accountid": {"1"}, "Projectid": {"2"}}},
 		"the namespace":           {text: "X-Namespace: {{namespace}}", want: http.Header{"X-Namespace": {"{{namespace}}"}}},
+		"a wrong placeholder":     {text: "X-Namespace: {{ namespace }}", err: "header X-Namespace: the only placeholder is {{namespace}}"},
 		"a value with colons":     {text: "X-Filter: a:b", want: http.Header{"X-Filter": {"a:b"}}},
 		"no value":                {text: "X-Scope-OrgID:", err: "line 1: write a name and a value"},
 		"no colon":                {text: "A: b\nhidden", err: "line 2: write a name and a value"},
