@@ -58,8 +58,8 @@ func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	// In a cluster, the host is that of the pod's API server.
-	if raw, err := loader.RawConfig(); err == nil && len(raw.Clusters) == 0 && *a.flags.APIServer == "" && config.Host == defaultHost {
-		return nil, errors.New("no kubeconfig is loaded: set KUBECONFIG or --kubeconfig")
+	if raw, err := loader.RawConfig(); err == nil && raw.CurrentContext+*a.flags.Context+*a.flags.ClusterName+*a.flags.APIServer == "" && config.Host == defaultHost {
+		return nil, errors.New("no cluster is selected: set KUBECONFIG or --kubeconfig, and a current context")
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {

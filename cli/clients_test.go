@@ -46,14 +46,20 @@ func TestPrintedCommandsSelectTheSameCluster(t *testing.T) {
 }
 
 func TestACommandWithoutAClusterSaysHowToSelectOne(t *testing.T) {
-	for server, want := range map[string]string{
-		"":                      "no kubeconfig is loaded: set KUBECONFIG or --kubeconfig",
-		"http://localhost:8080": "",
+	noContext := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(noContext, []byte("{clusters: [{name: a, cluster: {server: 'http://a.example'}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const none = "no cluster is selected: set KUBECONFIG or --kubeconfig, and a current context"
+	for _, tc := range []struct{ kubeconfig, server, want string }{
+		{os.DevNull, "", none},
+		{noContext, "", none},
+		{os.DevNull, "http://localhost:8080", ""},
 	} {
 		a := &app{flags: genericclioptions.NewConfigFlags(true)}
-		*a.flags.KubeConfig, *a.flags.APIServer = os.DevNull, server
-		if _, err := a.clients(); (err == nil) != (want == "") || err != nil && err.Error() != want {
-			t.Errorf("server %q: error %v, want %q", server, err, want)
+		*a.flags.KubeConfig, *a.flags.APIServer = tc.kubeconfig, tc.server
+		if _, err := a.clients(); (err == nil) != (tc.want == "") || err != nil && err.Error() != tc.want {
+			t.Errorf("server %q: error %v, want %q", tc.server, err, tc.want)
 		}
 	}
 }
