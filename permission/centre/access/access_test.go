@@ -287,6 +287,7 @@ func TestAnIssuerNeedsTLSUnlessHTTPIsAllowed(t *testing.T) {
 		"https":         {"{issuer: 'https://issuer.example', clientID: c}", ""},
 		"http":          {"{issuer: 'http://issuer.example', clientID: c}", `oidc[0].issuer: "http://issuer.example" has no TLS`},
 		"the fix":       {"{issuer: 'http://issuer.example', clientID: c}", "set allowHTTP: true"},
+		"a reserved prefix": {"{issuer: 'https://issuer.example', clientID: c, prefix: 'system:serviceaccount:'}", "prefix: \"system:serviceaccount:\" begins with system:"},
 		"allowed http":  {"{issuer: 'http://issuer.example', clientID: c, allowHTTP: true}", ""},
 		"not a URL":     {"{issuer: issuer.example, clientID: c}", "oidc[0].issuer: "},
 		"no audience":   {"{issuer: 'https://issuer.example'}", "oidc[0].clientID: required"},

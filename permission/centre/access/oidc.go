@@ -41,6 +41,8 @@ func (c OIDCConfig) validate() error {
 		return fmt.Errorf("issuer: %q has no TLS, so its keys can be replaced on the network; use https, or set allowHTTP: true if the network is trusted", c.Issuer)
 	case c.ClientID == "":
 		return errors.New("clientID: required: the audience of the tokens")
+	case strings.HasPrefix(c.Prefix, reservedPrefix):
+		return fmt.Errorf("prefix: %q begins with %s, so each name of a token would be reserved", c.Prefix, reservedPrefix)
 	}
 	return nil
 }
