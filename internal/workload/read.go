@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -128,6 +129,11 @@ type status struct {
 	// StableRS and CurrentPodHash are hashes of templates of Argo's Rollout.
 	StableRS       string `json:"stableRS"`
 	CurrentPodHash string `json:"currentPodHash"`
+	// HPAReplicas are the pods of Argo's Rollout that AvailableReplicas counts: of a canary all, of blue-green the active ones.
+	HPAReplicas int32 `json:"HPAReplicas"`
+	BlueGreen   struct {
+		ActiveSelector string `json:"activeSelector"`
+	} `json:"blueGreen"`
 	// revisionReady: the latest Revision of a Knative Service and its routes are Ready.
 	revisionReady bool
 }
@@ -268,8 +274,10 @@ func countsOf(kind Kind, s object) counts {
 	case CountReplicas:
 		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
 		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas
-		if st.StableRS != "" && st.StableRS == st.CurrentPodHash {
-			c.all = c.updated // it is promoted, and keeps pods of other versions for scaleDownDelaySeconds
+		if st.StableRS != "" && st.StableRS == st.CurrentPodHash && cmp.Or(st.BlueGreen.ActiveSelector, st.StableRS) == st.StableRS {
+			// It is promoted, and keeps pods of other versions for scaleDownDelaySeconds. A canary counts them as available.
+			c.all = c.updated
+			c.available -= max(0, st.HPAReplicas-st.UpdatedReplicas)
 		}
 	case CountRevision:
 		c.wanted = 1
