@@ -60,6 +60,9 @@ type Workload struct {
 	Updated bool
 	// Unavailable is how many of Replicas are not available.
 	Unavailable int32
+	// Misscheduled is the number of nodes with a pod that Replicas does not include, such as nodes that are not Ready, or were not
+	// until now.
+	Misscheduled int32
 	// Stuck is why its controller reports that the rollout makes no progress, or empty.
 	Stuck string
 	// Suspend is SuspensionOf the labels; empty when not suspended.

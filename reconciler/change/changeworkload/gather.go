@@ -71,6 +71,7 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		Replicas:         replicas,
 		Updated:          updated,
 		Unavailable:      unavailable,
+		Misscheduled:     w.Misscheduled(),
 		Stuck:            stuck,
 		Suspend:          v1alpha1.SuspensionOf(w.Labels),
 		Hold:             hold,

@@ -26,7 +26,7 @@ func rolledOutPods(in Input, d Decision) int32 {
 // rolledOut reports whether all pods have the version, as many as desired are in batches, and one has passed. So pods that
 // an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(podsInBatches(in))
+	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(max(podsInBatches(in), in.Workload.Replicas+in.Workload.Misscheduled))
 }
 
 // podsInBatches returns how many pods are in batches when the rollout is complete: the desired ones, and those that came into
