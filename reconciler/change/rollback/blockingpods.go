@@ -43,7 +43,9 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	}
 	var failed error
 	for _, p := range all {
-		replaced := slices.ContainsFunc(versions, func(version string) bool { return r.finder.HasVersion(w, p, version) })
+		replaced := slices.ContainsFunc(versions, func(v replacedVersion) bool {
+			return !p.CreationTimestamp.Before(&v.since) && r.finder.HasVersion(w, p, v.version)
+		})
 		if !replaced || p.DeletionTimestamp != nil || ready(w, p) || w.RecreatesSameRevision(p) {
 			continue
 		}

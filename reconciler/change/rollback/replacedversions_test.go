@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,7 +40,11 @@ func TestTheFailedVersionsThatARepairReplaces(t *testing.T) {
 		"none of another workload":                 {[]*v1alpha1.ChangeWorkload{v1, ofAnother}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := failedVersions(append(tc.earlier, current), current); !slices.Equal(got, tc.want) {
+			var got []string
+			for _, v := range failedVersions(append(tc.earlier, current), current) {
+				got = append(got, v.version)
+			}
+			if !slices.Equal(got, tc.want) {
 				t.Errorf("versions %v, want %v", got, tc.want)
 			}
 		})
@@ -99,5 +104,42 @@ func TestAnAdmittedRepairReplacesPodsOfTheFailedVersionThatAreNotReady(t *testin
 				t.Errorf("deleted pods, -want +got: %s", diff)
 			}
 		})
+	}
+}
+
+// The record of a version is replaced when it is released again, so the success of the version that most pods have is forgotten.
+func TestARepairKeepsPodsOfTheVersionBeforeTheFailedOne(t *testing.T) {
+	const suspend = "1700000000"
+	w := newFixture(t)
+	s := w.rolledBackStatefulSet(0, 0, "db-good")
+	delete(s.Annotations, v1alpha1.RollbackAnnotation)
+	s.Labels = map[string]string{v1alpha1.SuspendLabel: suspend}
+	maps.Copy(s.Annotations, releaseAnnotations("repair", 4))
+	s.Annotations[v1alpha1.BypassAnnotation] = string(builder.JSON(t, v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: suspend, Attempt: 4}))
+	w.cached = s
+	returned := metav1.Now()
+	pods := map[string]struct {
+		version, revision string
+		created           metav1.Time
+	}{
+		"db-0": {w.good, "db-good", metav1.NewTime(returned.Add(-time.Hour))},
+		"db-3": {w.good, "db-good", returned},
+		"db-4": {w.bad, "db-bad", metav1.NewTime(returned.Add(-time.Minute))},
+	}
+	versions := map[string]string{}
+	for name, pod := range pods {
+		versions[name] = pod.version
+		w.pod(name, "u1", func(p *corev1.Pod) {
+			p.CreationTimestamp = pod.created
+			p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: pod.revision}
+			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, workload.StatefulSet.GroupVersionKind)}
+		})
+	}
+	w.finder = versionsOfPods{w, versions}
+	w.release(w.bad, 2, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed)
+	w.release(w.good, 3, v1alpha1.ReleaseFailed, v1alpha1.ReasonSuperseded).CreationTimestamp = returned
+	w.reconcile(w.release("repair", 4, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+	if diff := cmp.Diff([]string{"db-3", "db-4"}, w.deletedPods()); diff != "" {
+		t.Error(diff)
 	}
 }
