@@ -21,10 +21,10 @@ const nothingAfter = time.Minute
 // with 0 replicas.
 func (t *ownerTally) coversNothing(ref *v1alpha1.TargetRef, observed budget.Observed) string {
 	switch {
-	case len(observed.Pods)+len(observed.MayBeCovered)+len(t.owned) > 0:
+	case len(observed.Pods)+len(observed.MayBeCovered)+len(t.owned) > 0, t.selects:
 		return ""
 	case ref == nil:
-		return "the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet"
+		return "the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet; for a workload of another kind with 0 replicas, use spec.targetRef"
 	case budget.GroupOf(ref.APIVersion) == knativeServiceKind.Group:
 		return fmt.Sprintf("the budget covers no pod: no Service %s of Knative has traffic: check spec.targetRef", ref.Name)
 	case t.target.unknown == notServed:

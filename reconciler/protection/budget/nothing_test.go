@@ -1,15 +1,18 @@
 package budget
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
@@ -25,6 +28,8 @@ func TestABudgetCoversNothingIfNoWorkloadMatches(t *testing.T) {
 	}
 	scaledTo0 := statefulSet("web", 0, nil)
 	scaledTo0.Spec.Template.Labels = map[string]string{"app": "web"}
+	belowGame := scaledTo0.DeepCopy()
+	belowGame.OwnerReferences = ownedBy(gameKind, "web")
 	for name, tc := range map[string]struct {
 		budget  *v1alpha1.PodUnavailableBudget
 		objects []runtime.Object
@@ -32,18 +37,19 @@ func TestABudgetCoversNothingIfNoWorkloadMatches(t *testing.T) {
 		// want is a part of the message; "" if the budget covers a workload.
 		want string
 	}{
-		"a target":                              {target("apps", "StatefulSet", "web"), []runtime.Object{statefulSet("web", 2, nil)}, nil, ""},
-		"a target with 0 replicas":              {target("apps", "StatefulSet", "web"), []runtime.Object{scaledTo0}, nil, ""},
-		"a target that does not exist":          {target("apps/v1", "StatefulSet", "webb"), []runtime.Object{scaledTo0}, nil, "there is no StatefulSet webb of apiVersion apps/v1"},
-		"a kind that does not exist":            {target("apps", "Deploymnt", "web"), nil, nil, "does not serve kind Deploymnt of apiVersion apps"},
-		"a custom resource without pods":        {target("example.com", "Game", "web"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, ""},
-		"a custom resource does not exist":      {target("example.com", "Game", "x"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, "there is no Game x"},
-		"a Knative Service does not exist":      {ofKnativeService(minAvailable(1)), nil, nil, "no Service web of Knative has traffic"},
-		"a Knative Service with 0 replicas":     {ofKnativeService(minAvailable(1)), revision{"web-1", 0, 0, 0, 0}.objects(0), []*unstructured.Unstructured{knativeServiceWeb("web-1")}, ""},
-		"a selector of a pod":                   {newBudget(nil), []runtime.Object{newPod(0, nil, nil)}, nil, ""},
-		"a selector of a pod that is not Ready": {newBudget(nil), []runtime.Object{newPod(0, nil, func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil, ""},
-		"a selector of 0 replicas":              {newBudget(nil), []runtime.Object{scaledTo0}, nil, ""},
-		"a selector of nothing":                 {newBudget(nil), []runtime.Object{statefulSet("db", 2, nil)}, nil, "spec.selector selects no pod"},
+		"a target":                                         {target("apps", "StatefulSet", "web"), []runtime.Object{statefulSet("web", 2, nil)}, nil, ""},
+		"a target with 0 replicas":                         {target("apps", "StatefulSet", "web"), []runtime.Object{scaledTo0}, nil, ""},
+		"a target that does not exist":                     {target("apps/v1", "StatefulSet", "webb"), []runtime.Object{scaledTo0}, nil, "there is no StatefulSet webb of apiVersion apps/v1"},
+		"a kind that does not exist":                       {target("apps", "Deploymnt", "web"), nil, nil, "does not serve kind Deploymnt of apiVersion apps"},
+		"a custom resource without pods":                   {target("example.com", "Game", "web"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, ""},
+		"a custom resource does not exist":                 {target("example.com", "Game", "x"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, "there is no Game x"},
+		"a Knative Service does not exist":                 {ofKnativeService(minAvailable(1)), nil, nil, "no Service web of Knative has traffic"},
+		"a Knative Service with 0 replicas":                {ofKnativeService(minAvailable(1)), revision{"web-1", 0, 0, 0, 0}.objects(0), []*unstructured.Unstructured{knativeServiceWeb("web-1")}, ""},
+		"a selector of a pod":                              {newBudget(nil), []runtime.Object{newPod(0, nil, nil)}, nil, ""},
+		"a selector of a pod that is not Ready":            {newBudget(nil), []runtime.Object{newPod(0, nil, func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil, ""},
+		"a selector of 0 replicas":                         {newBudget(nil), []runtime.Object{scaledTo0}, nil, ""},
+		"a selector of 0 replicas below a custom resource": {newBudget(nil), []runtime.Object{belowGame}, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, ""},
+		"a selector of nothing":                            {newBudget(nil), []runtime.Object{statefulSet("db", 2, nil)}, nil, "spec.selector selects no pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, tc.budget, tc.objects...)
@@ -86,8 +92,8 @@ func TestABudgetCoversNothingAfterAMinute(t *testing.T) {
 func TestABudgetThatCoversNothingHasOneEventAndStaysSynced(t *testing.T) {
 	b := newBudget(nil)
 	w, recorded := newFixture(t, b), record.NewFakeRecorder(10)
-	reconcile := func() *apis.Condition {
-		err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), recorded), w.live(t))
+	reconcileCached := func(cached *v1alpha1.PodUnavailableBudget) *apis.Condition {
+		err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), recorded), cached)
 		if again, _ := controller.IsRequeueKey(err); err != nil && !again {
 			t.Fatal(err)
 		}
@@ -95,6 +101,7 @@ func TestABudgetThatCoversNothingHasOneEventAndStaysSynced(t *testing.T) {
 		status := w.live(t).Status
 		return status.GetCondition(v1alpha1.BudgetSynced)
 	}
+	reconcile := func() *apis.Condition { return reconcileCached(w.live(t)) }
 	if c := reconcile(); c.Reason != v1alpha1.ReasonComputed || len(recorded.Events) != 0 {
 		t.Errorf("at first %+v, %d Events", c, len(recorded.Events))
 	}
@@ -105,15 +112,21 @@ func TestABudgetThatCoversNothingHasOneEventAndStaysSynced(t *testing.T) {
 	if _, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").UpdateStatus(t.Context(), before, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if c := reconcile(); !c.IsTrue() || c.Reason != v1alpha1.ReasonCoversNothing {
+	reconcile()
+	conflicts := 0
+	w.client.PrependReactor("update", "podunavailablebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		conflicts++
+		return conflicts == 1, nil, apierrs.NewConflict(v1alpha1.Resource("podunavailablebudgets"), b.Name, errors.New("changed"))
+	})
+	for _, cached := range []*v1alpha1.PodUnavailableBudget{before, w.live(t)} {
+		if c := reconcileCached(cached); !c.IsTrue() || c.Reason != v1alpha1.ReasonCoversNothing {
 			t.Errorf("after a minute %+v", c)
 		}
 	}
-	if len(recorded.Events) != 1 {
-		t.Fatalf("%d Events", len(recorded.Events))
+	if len(recorded.Events) != 1 || conflicts != 1 {
+		t.Fatalf("%d Events, %d conflicts", len(recorded.Events), conflicts)
 	}
-	if got, want := <-recorded.Events, "Warning CoversNothing the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet"; got != want {
+	if got, want := <-recorded.Events, "Warning CoversNothing the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet; for a workload of another kind with 0 replicas, use spec.targetRef"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := w.index.Add(newPod(0, nil, nil)); err != nil {

@@ -68,7 +68,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	if err != nil || next == nil {
 		return err
 	}
-	recordNothing(ctx, b, next)
 	_, expires := r.charges.observe(next)
 	settledWait := time.Duration(0)
 	if d.KeptSettled > 0 {
@@ -104,6 +103,7 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 		written, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		switch {
 		case err == nil:
+			recordNothing(ctx, b, written)
 			if d.Refunded > 0 {
 				r.refunded.Add(ctx, int64(d.Refunded))
 				logging.FromContext(ctx).Infow("refunded charges whose request did not take effect", "charges", d.Refunded)

@@ -38,6 +38,9 @@ type ownerTally struct {
 	resync time.Duration
 	// owned are the pods with an owner, by ownedPods.top.
 	owned map[ownerKey]*ownedPods
+	// selects reports whether the selector matches a pod template of a Deployment or StatefulSet, also of one that owned does not
+	// have: it is below a custom resource, or terminates.
+	selects bool
 	// orphans is the number of pods without an owner.
 	orphans int32
 	// direct is the number of available pods by their direct controller.
@@ -228,7 +231,11 @@ func (t *ownerTally) countTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (w
 func (t *ownerTally) selected(scope budget.Scope) error {
 	count := func(workload metav1.Object) {
 		o, _ := ownerFrom(workload)
-		if metav1.GetControllerOfNoCopy(workload) == nil && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil && scope.Selects(o.podLabels) {
+		if !scope.Selects(o.podLabels) {
+			return
+		}
+		t.selects = true
+		if metav1.GetControllerOfNoCopy(workload) == nil && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil {
 			t.owned[o.key()] = newOwnedPods(o)
 		}
 	}
