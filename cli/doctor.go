@@ -128,7 +128,7 @@ func (c *clients) judges(ctx context.Context, in *diagnosis.Installation) error 
 		return nil
 	}
 	for _, judge := range own {
-		if len(secret.Data[judge]) == 0 {
+		if len(secret.Data[judge]) < eventsigning.MinJudgeKeyBytes {
 			in.JudgesWithoutKey = append(in.JudgesWithoutKey, judge)
 		}
 	}

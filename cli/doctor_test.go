@@ -60,7 +60,7 @@ func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
 			Spec: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: content, Enable: true}}
 	}
 	keys := kubefake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "external-judge-keys"},
-		Data: map[string][]byte{"canary": []byte("key")}})
+		Data: map[string][]byte{"canary": make([]byte, 32), "short": make([]byte, 31)}})
 	forbidden := kubefake.NewClientset()
 	forbidden.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "external-judge-keys", nil)
@@ -73,6 +73,7 @@ func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
 	}{
 		"judges of Breakwater need none":   {setting("server, metrics"), forbidden, nil, false},
 		"a judge has a key":                {setting("canary"), keys, nil, false},
+		"a key that is too short":          {setting("short"), keys, []string{"short"}, false},
 		"a name is misspelled":             {setting("metricks, canary"), keys, []string{"metricks"}, false},
 		"there is no Secret":               {setting("metricks"), kubefake.NewClientset(), []string{"metricks"}, false},
 		"the user may not read the Secret": {setting("canary"), forbidden, nil, true},

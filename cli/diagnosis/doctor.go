@@ -253,6 +253,7 @@ func (in Installation) examineChange() []Check {
 		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide" + in.Flags}
 		if len(duplicates) == len(wrong) {
 			slices.Sort(duplicates)
+			broker.Message += "; write the value that you want into the older one first"
 			broker.Fix = "kubectl -n altershieldoperator-system delete " + strings.Join(duplicates, " ") + in.Flags
 		}
 	}
@@ -270,7 +271,7 @@ func (in Installation) examineChange() []Check {
 	case in.JudgesUnknown != nil:
 		checks = append(checks, Check{judges, ResultInfo, in.JudgesUnknown.Error(), ""})
 	case len(in.JudgesWithoutKey) > 0:
-		checks = append(checks, Check{judges, ResultFail, fmt.Sprintf("the setting judges names %s, without a key in Secret external-judge-keys: batches that wait for it stay unjudged", strings.Join(in.JudgesWithoutKey, ", ")),
+		checks = append(checks, Check{judges, ResultFail, fmt.Sprintf("the setting judges names %s, without a key of at least 32 bytes in Secret external-judge-keys: batches that wait for it stay unjudged", strings.Join(in.JudgesWithoutKey, ", ")),
 			"correct the name in the setting: server, metrics; or give your judge its key (docs/judge/your-own.md)"})
 	}
 	return checks

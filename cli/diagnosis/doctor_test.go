@@ -204,7 +204,7 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		},
 			map[string]string{"change: AlterShield server": "config-altershield base_url: unknown"}},
 		"a judge has no key": {func(in *diagnosis.Installation) { in.JudgesWithoutKey = []string{"metricks"} },
-			map[string]string{"change: judges": "the setting judges names metricks, without a key in Secret external-judge-keys"}},
+			map[string]string{"change: judges": "the setting judges names metricks, without a key of at least 32 bytes in Secret external-judge-keys"}},
 		"no right to read the keys of judges is no fault": {func(in *diagnosis.Installation) { in.JudgesUnknown = errors.New("forbidden") }, nil},
 		"no server is no fault":                           {func(in *diagnosis.Installation) { in.Server = "" }, nil},
 		"OpenKruise denies budgets": {func(in *diagnosis.Installation) {

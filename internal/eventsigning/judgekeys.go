@@ -26,9 +26,9 @@ const (
 	// key with the name of the judge, and one with previousSuffix for the key that it replaced.
 	ExternalJudgesSecretName = "external-judge-keys"
 	previousSuffix           = ".previous"
-	// minJudgeKeyBytes is the minimum length of the key of a judge: a shorter one can be
+	// MinJudgeKeyBytes is the minimum length of the key of a judge: a shorter one can be
 	// guessed.
-	minJudgeKeyBytes = 32
+	MinJudgeKeyBytes = 32
 )
 
 // JudgeKeys verifies the signatures of judges other than the server. The key of one judge
@@ -77,8 +77,8 @@ func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e ev
 	switch {
 	case len(own.Current) == 0:
 		return fmt.Errorf("%w: Secret %s has no key %q", ErrNotAuthentic, ExternalJudgesSecretName, judge)
-	case len(own.Current) < minJudgeKeyBytes || len(own.Previous) > 0 && len(own.Previous) < minJudgeKeyBytes:
-		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, ExternalJudgesSecretName, minJudgeKeyBytes)
+	case len(own.Current) < MinJudgeKeyBytes || len(own.Previous) > 0 && len(own.Previous) < MinJudgeKeyBytes:
+		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, ExternalJudgesSecretName, MinJudgeKeyBytes)
 	}
 	for name, key := range keys {
 		for _, ownKey := range [][]byte{own.Current, own.Previous} {
