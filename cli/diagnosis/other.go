@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -113,10 +112,11 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	switch {
 	case s.TotalReplicas == 0 && s.CurrentAvailable == 0 && s.GetCondition(v1alpha1.BudgetSynced).IsTrue():
-		e.Reason = "CoversNothing"
-		e.Why = []string{cmp.Or(s.GetCondition(v1alpha1.BudgetSynced).Message,
-			"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas")}
-		e.WaysOut = []WayOut{{"if the workload has replicas, correct spec.targetRef or spec.selector", edit}}
+		e.Reason, e.Why = "NoReplicas", []string{"the budget covers no pod: its workload has 0 replicas"}
+		if cause := s.GetCondition(v1alpha1.BudgetSynced).Message; cause != "" {
+			e.Reason, e.Why = v1alpha1.ReasonCoversNothing, []string{cause}
+			e.WaysOut = []WayOut{{"correct spec.targetRef or spec.selector", edit}}
+		}
 	case s.UnavailableAllowed == 0 && !b.Spec.Shadow:
 		e.State, e.Reason = StateDenying, "NoneAllowed"
 		switch {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,7 +140,7 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 		return b
 	}
 	empty, uncomputed := budget(0, "True"), &v1alpha1.PodUnavailableBudget{}
-	empty.Status.TotalReplicas = 0
+	empty.Status.TotalReplicas, empty.Status.Conditions[0].Message = 0, "there is no Deployment webb"
 	open := &v1alpha1.PodDeletionFlowControl{}
 	open.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True", Reason: v1alpha1.ReasonLimitHit, Message: "10 of 10 in 1m"}}
 	inShadow, openInShadow := budget(0, "True"), open.DeepCopy()
@@ -202,13 +203,18 @@ func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
 	}
 }
 
-func TestABudgetThatCoversNoPodNamesWhatToCheck(t *testing.T) {
-	b := &v1alpha1.PodUnavailableBudget{}
-	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
-	e := diagnosis.ExplainBudget(b)
-	want := []string{"the budget covers no pod: spec.targetRef or spec.selector matches no workload, or the workload has 0 replicas"}
-	if e.State != diagnosis.StateAllowing || e.Reason != "CoversNothing" || !slices.Equal(e.Why, want) {
-		t.Errorf("got %s (%s): %q, want %q", e.State, e.Reason, e.Why, want)
+func TestABudgetThatCoversNoPodSaysWhy(t *testing.T) {
+	for cause, want := range map[string]diagnosis.Explanation{
+		"": {Reason: "NoReplicas", Why: []string{"the budget covers no pod: its workload has 0 replicas"}},
+		"there is no Deployment webb": {Reason: "CoversNothing", Why: []string{"there is no Deployment webb"},
+			WaysOut: []diagnosis.WayOut{{Do: "correct spec.targetRef or spec.selector", Command: "kubectl edit pub web -n shop"}}},
+	} {
+		b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True", Message: cause}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
+		want.Subject, want.State = "podunavailablebudget/web", diagnosis.StateAllowing
+		if diff := cmp.Diff(want, diagnosis.ExplainBudget(b)); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
