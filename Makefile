@@ -19,7 +19,7 @@ help: ## List the targets.
 demo: chapter up ## Show releases, Knative Services, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
 	@$(CLUSTER) exec -- go run ./test/demo -chapter "$(CHAPTER)" -record "$(CAST)"
 
-# Before `up`, which takes minutes.
+# Checks CHAPTER before `up`, which takes minutes.
 chapter:
 	@[[ -z "$(CHAPTER)" ]] || go run ./test/demo -check -chapter "$(CHAPTER)"
 

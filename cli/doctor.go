@@ -124,7 +124,7 @@ func (c *clients) judges(ctx context.Context, in *diagnosis.Installation) error 
 	}
 	secret, err := c.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(ctx, eventsigning.ExternalJudgesSecretName, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		in.JudgesUnknown = fmt.Errorf("read whether %s have keys: %w", strings.Join(own, ", "), err)
+		in.JudgesUnknown = fmt.Errorf("read the keys of judges %s: %w", strings.Join(own, ", "), err)
 		return nil
 	}
 	for _, judge := range own {

@@ -19,11 +19,11 @@ func TestTheOutputOfAReleaseSaysWhatTheCommandDid(t *testing.T) {
 		after        []builder.Option
 		action, want string
 	}{
-		"a release":                   {nil, "release", "deployment/sleep: release "},
-		"a repair":                    {bypass(v1alpha1.BypassRepair), "release", "deployment/sleep: repair of the suspension: release "},
-		"a rollback":                  {nil, "rolled back to version", "deployment/sleep: rolled back to version "},
-		"a rollback of a suspension":  {bypass(v1alpha1.BypassRollback), "rolled back to version", "deployment/sleep: rolled back to version "},
-		"a repair that rolls it back": {bypass(v1alpha1.BypassRollback), "release", "deployment/sleep: release "},
+		"a release":                  {nil, "release", "deployment/sleep: release "},
+		"a repair":                   {bypass(v1alpha1.BypassRepair), "release", "deployment/sleep: repair of the suspension: release "},
+		"a rollback":                 {nil, "rolled back to version", "deployment/sleep: rolled back to version "},
+		"a rollback of a suspension": {bypass(v1alpha1.BypassRollback), "rolled back to version", "deployment/sleep: rolled back to version "},
+		"a repair command with a former template": {bypass(v1alpha1.BypassRollback), "release", "deployment/sleep: release "},
 	} {
 		before, after := at(1, "busybox:1"), at(2, "busybox:2", tc.after...)
 		c := cluster(t, optedIn, before)

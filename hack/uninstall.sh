@@ -300,6 +300,7 @@ else
   for kinds in $in_namespace; do remove "$kinds" -n "$ns" -l "$ours" || true; done
 fi
 
+# Bash switches -e off in $(…), and a failed list would count as an empty one.
 left=$(set -e; list_left)
 if [[ -n $left ]]; then
   not_removed "$left"

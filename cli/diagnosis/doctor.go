@@ -74,7 +74,7 @@ type Installation struct {
 	Server string
 	// ServerInvalid has the mistakes in the settings of the server; nil if there are none.
 	ServerInvalid error
-	// JudgesWithoutKey are the judges that the setting judges names, that are not part of Breakwater and that have no key.
+	// JudgesWithoutKey are the judges of your own in the setting judges that have no key.
 	JudgesWithoutKey []string
 	// JudgesUnknown is why it is unknown which judges have a key; nil if it is known.
 	JudgesUnknown error
@@ -272,7 +272,7 @@ func (in Installation) examineChange() []Check {
 		checks = append(checks, Check{judges, ResultInfo, in.JudgesUnknown.Error(), ""})
 	case len(in.JudgesWithoutKey) > 0:
 		checks = append(checks, Check{judges, ResultFail, fmt.Sprintf("the setting judges names %s, without a key of at least 32 bytes in Secret external-judge-keys: batches that wait for it stay unjudged", strings.Join(in.JudgesWithoutKey, ", ")),
-			"correct the name in the setting: server, metrics; or give your judge its key (docs/judge/your-own.md)"})
+			"correct a misspelled name (judges of Breakwater: server, metrics), or add the key of your judge (docs/judge/your-own.md)"})
 	}
 	return checks
 }

@@ -59,7 +59,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 // addDeletion adds the way to learn whether a label denies the deletion of the object.
 func (e *Explanation) addDeletion(labels map[string]string, namespace string) {
 	if labels[v1alpha1.DisableCascadingDeletionLabel] != "" || labels[v1alpha1.DeleteProtectionLabel] != "" {
-		e.WaysOut = append(e.WaysOut, WayOut{"see whether its protection would deny its deletion", Command("simulate delete", e.Subject, namespace)})
+		e.WaysOut = append(e.WaysOut, WayOut{"see whether a label would deny the deletion", Command("simulate delete", e.Subject, namespace)})
 	}
 }
 

@@ -44,12 +44,12 @@ func (s *prometheusFlags) flags(flags *flag.FlagSet) {
 }
 
 func (s *prometheusFlags) client() (*prometheus.Client, error) {
+	if strings.Contains(strings.Join(s.headers, "\n"), "{{") {
+		return nil, errors.New("--header: write the namespace itself; {{namespace}} is for config-judge")
+	}
 	headers, err := prometheus.ParseHeaders(strings.Join(s.headers, "\n"))
 	if err != nil {
 		return nil, fmt.Errorf("--header: %w", err)
-	}
-	if strings.Contains(strings.Join(s.headers, "\n"), "{{") {
-		return nil, errors.New("--header: write the namespace itself; {{namespace}} is for config-judge")
 	}
 	if s.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout is %s, want a positive duration", s.timeout)

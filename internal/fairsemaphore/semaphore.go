@@ -15,15 +15,15 @@ import (
 type Semaphore struct {
 	mu   sync.Mutex
 	free int
-	// shares are those with a place or a waiter. The one that released a place last is the last.
+	// shares has the keys with a place or a waiter; the one that released a place last is at the end.
 	shares []*share
 }
 
-// share is what a key has of a Semaphore.
+// share has the places and the waiters of a key.
 type share struct {
 	key    string
 	places int
-	// waiting are closed when they have a place, in this order.
+	// waiting has a channel for each waiter, in order. It is closed when the waiter gets a place.
 	waiting []chan struct{}
 }
 

@@ -19,16 +19,16 @@ func TestWhichKeyGetsAFreePlace(t *testing.T) {
 		// want are the keys that got a place, in order.
 		want string
 	}{
-		"the only place":                                {1, "+a +a", "a"},
-		"one key leaves a place free":                   {3, "+a +a +a +a", "a a"},
-		"the free place is for a key without a place":   {3, "+a +a +a +b +b", "a a b"},
-		"a released place is left free again":           {3, "+a +a +a +b +b -a", "a a b"},
-		"a further key gets it":                         {3, "+a +a +a +b +b -a +c", "a a b c"},
-		"a key whose work is fast keeps its place":      {3, "+a +a +a +b -b +b -b +b", "a a b b b"},
-		"the key with the fewest places is the first":   {6, "+a +a +a +a +a +a +a +b +b +b -a -a -a", "a a a a a b b b"},
-		"many waiters of one key count as one":          {1, "+a +a +a +a +b -a -b -a", "a b a a"},
-		"of equal keys, the one that waits longest":     {1, "+a +b +c +b +c -a -b -c", "a b c b"},
-		"of one key, a place is free for its next work": {1, "+a -a +a", "a a"},
+		"the last place goes to a key without one":            {1, "+a +a", "a"},
+		"one key leaves a place free":                         {3, "+a +a +a +a", "a a"},
+		"the free place is for a key without a place":         {3, "+a +a +a +b +b", "a a b"},
+		"a released place is left free again":                 {3, "+a +a +a +b +b -a", "a a b"},
+		"a key without a place gets the last one":             {3, "+a +a +a +b +b -a +c", "a a b c"},
+		"a key whose work is fast keeps its place":            {3, "+a +a +a +b -b +b -b +b", "a a b b b"},
+		"the key with the fewest places is the first":         {6, "+a +a +a +a +a +a +a +b +b +b -a -a -a", "a a a a a b b b"},
+		"many waiters of one key count as one":                {1, "+a +a +a +a +b -a -b -a", "a b a a"},
+		"of equal keys, the one that released least recently": {1, "+a +b +c +b +c -a -b -c", "a b c b"},
+		"a key gets its only place again":                     {1, "+a -a +a", "a a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(tc.places)

@@ -162,8 +162,8 @@ func Effective(objects []*v1alpha1.OpsConfigInfo) []*v1alpha1.OpsConfigInfo {
 	})
 }
 
-// Duplicated returns the object that takes effect instead of another one with the same type; nil if there is none.
-func Duplicated(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) *v1alpha1.OpsConfigInfo {
+// EffectiveInstead returns the object that takes effect instead of c because it is older and has the same type; nil if there is none.
+func EffectiveInstead(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) *v1alpha1.OpsConfigInfo {
 	for _, e := range Effective(all) {
 		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {
 			return e

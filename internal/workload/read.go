@@ -275,7 +275,7 @@ func countsOf(kind Kind, s object) counts {
 		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
 		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas
 		if st.StableRS != "" && st.StableRS == st.CurrentPodHash && cmp.Or(st.BlueGreen.ActiveSelector, st.StableRS) == st.StableRS {
-			// It is promoted, and keeps pods of other versions for scaleDownDelaySeconds. A canary counts them as available.
+			// The Rollout is promoted, and keeps pods of other versions for scaleDownDelaySeconds. A canary counts them as available.
 			c.all = c.updated
 			c.available -= max(0, st.HPAReplicas-st.UpdatedReplicas)
 		}

@@ -26,16 +26,16 @@ func TestADeletedPodOfAStatefulSetIsCreatedAgainWithTheSameRevision(t *testing.T
 		revision  string // of pod web-3
 		want      bool
 	}{
-		"current, below the partition":               {workload.StatefulSet, 4, "web-current", true},
-		"current, above the partition":               {workload.StatefulSet, 3, "web-current", false},
-		"update, below the partition":                {workload.StatefulSet, 4, "web-update", false},
-		"update, above the partition":                {workload.StatefulSet, 3, "web-update", true},
-		"another":                                    {workload.StatefulSet, 4, "web-another", false},
-		"OpenKruise: current, without a partition":   {advancedStatefulSet, 0, "web-current", false},
-		"OpenKruise: update, without a partition":    {advancedStatefulSet, 0, "web-update", true},
-		"OpenKruise: current, perhaps, above it":     {advancedStatefulSet, 1, "web-current", true},
-		"OpenKruise: update, perhaps, below it":      {advancedStatefulSet, 4, "web-update", true},
-		"OpenKruise: another, also with a partition": {advancedStatefulSet, 4, "web-another", false},
+		"current, below the partition":             {workload.StatefulSet, 4, "web-current", true},
+		"current, above the partition":             {workload.StatefulSet, 3, "web-current", false},
+		"update, below the partition":              {workload.StatefulSet, 4, "web-update", false},
+		"update, above the partition":              {workload.StatefulSet, 3, "web-update", true},
+		"another":                                  {workload.StatefulSet, 4, "web-another", false},
+		"OpenKruise: current, without a partition": {advancedStatefulSet, 0, "web-current", false},
+		"OpenKruise: update, without a partition":  {advancedStatefulSet, 0, "web-update", true},
+		"OpenKruise: current, above the partition": {advancedStatefulSet, 1, "web-current", true},
+		"OpenKruise: update, below the partition":  {advancedStatefulSet, 4, "web-update", true},
+		"OpenKruise: another, below the partition": {advancedStatefulSet, 4, "web-another", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := workload.FromUnstructured(tc.kind, &unstructured.Unstructured{Object: map[string]any{

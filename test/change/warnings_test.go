@@ -30,17 +30,17 @@ func TestMistakesWithoutEffectCauseAWarning(t *testing.T) {
 	}
 	const judging, permission = "admission-webhook-altershield", "stke.io/permission"
 	for name, tc := range map[string]struct{ manifest, want string }{
-		"an opted-in namespace":          {namespace(judging, "enabled"), ""},
-		"a namespace that is opted out":  {namespace(judging, "disabled"), ""},
-		"a misspelled value":             {namespace(judging, "enable"), `label admission-webhook-altershield: "enable" does not enable the namespace: write enabled`},
-		"a namespace with permissions":   {namespace(permission, "enabled"), ""},
-		"another misspelled value":       {namespace(permission, "enabledd"), `label stke.io/permission: "enabledd" does not enable the namespace: write enabled`},
-		"the MetricCheck of the cluster": {check(system, "default"), ""},
-		"a MetricCheck of a namespace":   {check("default", "web"), ""},
-		"a misspelled MetricCheck":       {check(system, "defualt"), "this MetricCheck has no effect; in namespace altershieldoperator-system only the one with the name default takes effect, and others belong in the namespace of their workloads"},
-		"a judge of Breakwater":          {setting("judges", "metrics"), ""},
-		"a misspelled judge":             {setting("judges", "metricks"), "judges of your own: metricks; each needs its key in Secret external-judge-keys, or batches that wait for it stay unjudged"},
-		"a second setting":               {setting("isBlockingUp", ""), "this OpsConfigInfo has no effect: blocking is older and has the same type isBlockingUp: change blocking instead"},
+		"an opted-in namespace":              {namespace(judging, "enabled"), ""},
+		"a namespace that is opted out":      {namespace(judging, "disabled"), ""},
+		"a misspelled opt-in":                {namespace(judging, "enable"), `label admission-webhook-altershield: "enable" does not enable the namespace: write enabled`},
+		"a namespace with permissions":       {namespace(permission, "enabled"), ""},
+		"a misspelled opt-in to permissions": {namespace(permission, "enabledd"), `label stke.io/permission: "enabledd" does not enable the namespace: write enabled`},
+		"the MetricCheck of the cluster":     {check(system, "default"), ""},
+		"a MetricCheck of a namespace":       {check("default", "web"), ""},
+		"a misspelled MetricCheck":           {check(system, "defaults"), "this MetricCheck has no effect: in namespace altershieldoperator-system, only the name default has one; write others into the namespace of their workloads"},
+		"a judge of Breakwater":              {setting("judges", "metrics"), ""},
+		"a misspelled judge":                 {setting("judges", "metricks"), "judges of your own: metricks; each needs its key in Secret external-judge-keys, or batches that wait for it stay unjudged"},
+		"a second setting":                   {setting("isBlockingUp", ""), "this OpsConfigInfo has no effect: blocking is older and has the same type isBlockingUp: change blocking instead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The API server may not evaluate a new policy yet.

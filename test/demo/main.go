@@ -30,8 +30,15 @@ func main() {
 	record := flag.String("record", "", "also write the output to this file as an asciinema cast, and beside it as an animated SVG")
 	check := flag.Bool("check", false, "only check the names of the chapters")
 	flag.Parse()
+	if *check {
+		if _, err := selectChapters(*chapter); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *chapter, *record, *fast, *check)
+	err := run(ctx, *chapter, *record, *fast)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -45,9 +52,9 @@ func main() {
 }
 
 // run connects to the cluster and shows the chapters.
-func run(ctx context.Context, chapter, record string, fast, check bool) (err error) {
+func run(ctx context.Context, chapter, record string, fast bool) (err error) {
 	selected, err := selectChapters(chapter)
-	if err != nil || check {
+	if err != nil {
 		return err
 	}
 	kube, err := connect()

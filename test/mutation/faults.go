@@ -91,7 +91,7 @@ var faults = []fault{
 		"reconciler/change/pod/changedimages.go", "return name && !image", "return name || !image",
 		"./reconciler/change/pod", "Images"},
 	{change, "a release succeeds before all replicas passed",
-		"reconciler/change/changeworkload/decide.go", "return in.Workload.complete() && pods.allPassed(podsInBatches(in))", "return pods.allPassed(0)",
+		"reconciler/change/changeworkload/decide.go", "return in.Workload.complete() && pods.allPassed(requiredPods(in))", "return pods.allPassed(0)",
 		"./reconciler/change/changeworkload", "."},
 	{change, "a release succeeds without a judged pod of its latest Revision",
 		"reconciler/change/changeworkload/decide.go", " && latestInBatch(in)", "",

@@ -97,12 +97,12 @@ func (v Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.Fail(fmt.Errorf("list OpsConfigInfo: %w", err))
 	}
 	is := func(e *v1alpha1.OpsConfigInfo) bool { return e.Namespace == c.Namespace && e.Name == c.Name }
-	if e := settings.Duplicated(c, append(slices.DeleteFunc(slices.Clone(all), is), c)); e != nil {
+	if e := settings.EffectiveInstead(c, append(slices.DeleteFunc(slices.Clone(all), is), c)); e != nil {
 		answer = answer.Warn(fmt.Sprintf("this OpsConfigInfo has no effect: %s is older and has the same type %s: change %[1]s instead", e.Name, e.Spec.Type))
 	}
 	if c.Spec.Type == v1alpha1.ConfigJudges && c.Spec.Enable {
 		names, _ := v1alpha1.ParseJudges(c.Spec.Content) // Validate has parsed it
-		if keys := v1alpha1.KeysOfOwnJudges(names); keys != "" {
+		if keys := v1alpha1.OwnJudgesWarning(names); keys != "" {
 			return answer.Warn(keys)
 		}
 	}

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,17 +224,11 @@ func (c *ChangePod) passDetail(server string) string {
 
 // OwnJudges returns the names of judges that are not part of Breakwater.
 func OwnJudges(names []string) []string {
-	var own []string
-	for _, name := range names {
-		if name != JudgeServer && name != JudgeMetrics {
-			own = append(own, name)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == JudgeServer || name == JudgeMetrics })
 }
 
-// KeysOfOwnJudges says what the judges among names that are not part of Breakwater need; it is empty if there are none.
-func KeysOfOwnJudges(names []string) string {
+// OwnJudgesWarning says which of the judges need a key; it is empty if none does.
+func OwnJudgesWarning(names []string) string {
 	own := OwnJudges(names)
 	if len(own) == 0 {
 		return ""

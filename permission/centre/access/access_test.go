@@ -284,14 +284,14 @@ func TestATokenOfAnUnreachableIssuerIsRejectedUnlessItsKeyIsKnown(t *testing.T) 
 func TestAnIssuerNeedsTLSUnlessHTTPIsAllowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.yaml")
 	for name, tc := range map[string]struct{ item, want string }{
-		"https":         {"{issuer: 'https://issuer.example', clientID: c}", ""},
-		"http":          {"{issuer: 'http://issuer.example', clientID: c}", `oidc[0].issuer: "http://issuer.example" has no TLS`},
-		"the fix":       {"{issuer: 'http://issuer.example', clientID: c}", "set allowHTTP: true"},
+		"https":             {"{issuer: 'https://issuer.example', clientID: c}", ""},
+		"http":              {"{issuer: 'http://issuer.example', clientID: c}", `oidc[0].issuer: "http://issuer.example" has no TLS`},
+		"the fix":           {"{issuer: 'http://issuer.example', clientID: c}", "set allowHTTP: true"},
 		"a reserved prefix": {"{issuer: 'https://issuer.example', clientID: c, prefix: 'system:serviceaccount:'}", "prefix: \"system:serviceaccount:\" begins with system:"},
-		"allowed http":  {"{issuer: 'http://issuer.example', clientID: c, allowHTTP: true}", ""},
-		"not a URL":     {"{issuer: issuer.example, clientID: c}", "oidc[0].issuer: "},
-		"no audience":   {"{issuer: 'https://issuer.example'}", "oidc[0].clientID: required"},
-		"unknown field": {"{issuer: 'https://issuer.example', clientID: c, allowHttps: true}", "allowHttps"},
+		"allowed http":      {"{issuer: 'http://issuer.example', clientID: c, allowHTTP: true}", ""},
+		"not a URL":         {"{issuer: issuer.example, clientID: c}", "oidc[0].issuer: "},
+		"no audience":       {"{issuer: 'https://issuer.example'}", "oidc[0].clientID: required"},
+		"unknown field":     {"{issuer: 'https://issuer.example', clientID: c, allowHttps: true}", "allowHttps"},
 	} {
 		if err := os.WriteFile(path, []byte("oidc: ["+tc.item+"]"), 0o600); err != nil {
 			t.Fatal(err)

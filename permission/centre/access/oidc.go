@@ -26,8 +26,8 @@ type OIDCConfig struct {
 	// UsernameClaim defaults to sub, GroupsClaim to groups.
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 	GroupsClaim   string `json:"groupsClaim,omitempty"`
-	// Prefix is prepended to user and group names to separate issuers. Names that Kubernetes reserves are rejected, with
-	// their prefix.
+	// Prefix is prepended to user and group names to separate issuers. A token with a name that then begins with system: is
+	// rejected.
 	Prefix string `json:"prefix,omitempty"`
 }
 
@@ -123,11 +123,11 @@ func (i IssuerUnreachable) Error() string {
 // give them in the centre's own cluster.
 const reservedPrefix = "system:"
 
-// ReservedName is returned for a token with a name that is reserved with its prefix.
+// ReservedName is returned for a token with a name that, after the prefix of its issuer, is reserved.
 type ReservedName struct{ Name, Issuer string }
 
 func (r ReservedName) Error() string {
-	return fmt.Sprintf("name %s of the token is not accepted from OIDC issuer %s, because names that begin with %s are of the centre's own cluster; ask an admin to set another prefix for the issuer in the key oidc of ACCESS_FILE", r.Name, r.Issuer, reservedPrefix)
+	return fmt.Sprintf("name %s of the token is not accepted from OIDC issuer %s, because names that begin with %s are of the centre's own cluster; ask an admin to change prefix of the issuer in the key oidc of ACCESS_FILE", r.Name, r.Issuer, reservedPrefix)
 }
 
 // Authenticate verifies the signature, issuer, audience and expiry.

@@ -15,9 +15,6 @@ import (
 // ErrNotAllowed is returned for a host or address that the centre must not call.
 var ErrNotAllowed = errors.New("not allowed")
 
-// ofSettings says where an operator changes the allowed hosts and networks.
-const ofSettings = " of ConfigMap permission-centre, which the centre reads when it starts: %w"
-
 // Egress restricts where the centre may connect to. Without it, a provider's
 // endpoint could reach every address that the centre can reach.
 type Egress struct {
@@ -75,7 +72,7 @@ func (e *Egress) CheckHost(host, port string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("host %s, port %s is not in provider-hosts"+ofSettings, host, port, ErrNotAllowed)
+	return fmt.Errorf("host %s, port %s is not in PROVIDER_HOSTS (key provider-hosts of ConfigMap permission-centre; restart the centre after a change): %w", host, port, ErrNotAllowed)
 }
 
 // CheckAddress checks that a resolved address may be connected to.
@@ -93,7 +90,7 @@ func (e *Egress) CheckAddress(addr netip.Addr) error {
 	}
 	if len(e.networks) > 0 || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() ||
 		slices.ContainsFunc(notByDefault, func(n netip.Prefix) bool { return n.Contains(addr) }) {
-		return fmt.Errorf("address %s is not in provider-networks"+ofSettings, addr, ErrNotAllowed)
+		return fmt.Errorf("address %s is not in PROVIDER_NETWORKS (key provider-networks of ConfigMap permission-centre; restart the centre after a change): %w", addr, ErrNotAllowed)
 	}
 	return nil
 }

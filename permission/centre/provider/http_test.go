@@ -382,7 +382,7 @@ func TestARejectedHostOrAddressNamesTheKeyThatAllowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, err := range map[string]error{"provider-hosts": e.CheckHost("db.corp", "443"), "provider-networks": e.CheckAddress(netip.MustParseAddr("127.0.0.1"))} {
-		if want := " is not in " + key + " of ConfigMap permission-centre, "; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "(key " + key + " of ConfigMap permission-centre;"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %q in it", err, want)
 		}
 	}

@@ -60,8 +60,7 @@ type Workload struct {
 	Updated bool
 	// Unavailable is how many of Replicas are not available.
 	Unavailable int32
-	// Misscheduled is the number of nodes with a pod that Replicas does not include, such as nodes that are not Ready, or were not
-	// until now.
+	// Misscheduled is how many nodes have a pod that Replicas does not include, such as nodes that became Ready a moment ago.
 	Misscheduled int32
 	// Stuck is why its controller reports that the rollout makes no progress, or empty.
 	Stuck string
@@ -223,7 +222,7 @@ func decideRelease(in Input) Decision {
 func decideFailedPods(in Input, d Decision) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 	// The existing pods are still judged, so that a person who overrules the
-	// fail need not wait for them; not those that were created after a Success.
+	// fail need not wait for them. Pods that were created after a Success are not judged.
 	if in.ChangeWorkload.Status.Phase != v1alpha1.ReleaseSuccess {
 		d.Batches, d.Deadline = decideBatches(in)
 	}
@@ -287,7 +286,7 @@ func isCurrent(in Input) bool {
 
 // rolloutPassed reports whether the rollout is complete and all its pods passed.
 func rolloutPassed(in Input, pods PodOutcomes) bool {
-	return in.Workload.complete() && pods.allPassed(podsInBatches(in)) && latestInBatch(in)
+	return in.Workload.complete() && pods.allPassed(requiredPods(in)) && latestInBatch(in)
 }
 
 // noPodDetail is the message of a release that succeeds without pods.

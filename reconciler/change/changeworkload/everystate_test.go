@@ -20,7 +20,7 @@ type place string
 const (
 	ready          place = "Ready"
 	unready        place = "not Ready"
-	onNotReadyNode place = "on a NotReady node"
+	onNotReadyNode place = "on a node that is not Ready"
 	gone           place = "gone"
 	// uncached: the workload counts the pod as available, and the cache does not have it yet.
 	uncached place = "uncached"
@@ -28,7 +28,7 @@ const (
 
 const noBatch = "no batch"
 
-// expected: the pod exists, and a rollout that is complete now includes it.
+// expected reports whether a complete rollout includes the pod.
 func (p podState) expected() bool {
 	return p.place != gone && (p.place != onNotReadyNode || p.verdict != noBatch)
 }
@@ -105,7 +105,7 @@ func withPods(rolledOut int32, pods []podState) Input {
 	return in
 }
 
-// Two pods are in each state. If the rollout is complete, they are then in each later one, and perhaps a third pod is added.
+// The test covers each pair of states of two pods and, if the rollout is complete, each later pair, with and without a third pod.
 func TestInNoStateIsAReleaseASuccessWithoutItsPods(t *testing.T) {
 	fresh := podState{uncached, noBatch}
 	for _, before := range next(fresh, fresh) {
@@ -123,8 +123,8 @@ func TestInNoStateIsAReleaseASuccessWithoutItsPods(t *testing.T) {
 	}
 }
 
-// checkSuccess checks the pods of a decision that is a Success. One may be unjudged if it was added after the rollout, which was
-// complete before, or if it may replace one that passed.
+// checkSuccess checks that a Success has no judged pod that is not Ready, and at most as many unjudged pods as were added after the
+// rollout (before) or may replace one that passed.
 func checkSuccess(t *testing.T, d Decision, before, now []podState) {
 	t.Helper()
 	if d.Phase != v1alpha1.ReleaseSuccess {

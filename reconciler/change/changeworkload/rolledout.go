@@ -26,12 +26,14 @@ func rolledOutPods(in Input, d Decision) int32 {
 // rolledOut reports whether all pods have the version, as many as desired are in batches, and one has passed. So pods that
 // an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(max(podsInBatches(in), in.Workload.Replicas+in.Workload.Misscheduled))
+	// The status excludes a node for a moment after it is Ready again, so misscheduled nodes count, too.
+	required := max(requiredPods(in), in.Workload.Replicas+in.Workload.Misscheduled)
+	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(required)
 }
 
-// podsInBatches returns how many pods are in batches when the rollout is complete: the desired ones, and those that came into
-// a batch before their node was not Ready, which Replicas does not include.
-func podsInBatches(in Input) int32 {
+// requiredPods returns how many pods must be in batches when the rollout is complete: the desired ones, and those in batches on
+// nodes that are not Ready, which Replicas does not include.
+func requiredPods(in Input) int32 {
 	n, claimed := in.Workload.Replicas, claimedPods(in)
 	for _, p := range in.Pods {
 		if p.OnNotReadyNode && claimed[p.UID] {

@@ -32,7 +32,7 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if err := c.Validate(context.Background()); err != nil {
 		return Decision{Reason: v1alpha1.ReasonInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	}
-	if e := settings.Duplicated(c, all); e != nil {
+	if e := settings.EffectiveInstead(c, all); e != nil {
 		return Decision{Reason: v1alpha1.ReasonDuplicate,
 			Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
 	}
@@ -103,7 +103,7 @@ func valueEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 		return string(s.Bypass)
 	case v1alpha1.ConfigJudges:
 		text := cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
-		if keys := v1alpha1.KeysOfOwnJudges(s.Judges); keys != "" {
+		if keys := v1alpha1.OwnJudgesWarning(s.Judges); keys != "" {
 			text += "; " + keys
 		}
 		return text

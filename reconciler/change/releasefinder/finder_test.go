@@ -189,7 +189,7 @@ func TestAPodHasTheVersionOfItsTemplate(t *testing.T) {
 		revisions []*appsv1.ControllerRevision
 		want      bool
 	}{
-		"it has": {[]*appsv1.ControllerRevision{made(t, "web-1", "a", releaseAnnotations(t, "a", 1))}, true},
+		"its ControllerRevision has the template": {[]*appsv1.ControllerRevision{made(t, "web-1", "a", releaseAnnotations(t, "a", 1))}, true},
 		"the API server had other defaults": {[]*appsv1.ControllerRevision{
 			made(t, "web-1", "a with a default", releaseAnnotations(t, "a", 1))}, true},
 		"the webhook missed the template, and now recorded it": {[]*appsv1.ControllerRevision{

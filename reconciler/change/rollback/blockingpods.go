@@ -21,14 +21,11 @@ import (
 // blockingPodsInterval is the interval of deleting blocking pods of a StatefulSet.
 const blockingPodsInterval = 5 * time.Second
 
-// deleteBlockingPods deletes the pods that block a rollback by Breakwater, or a repair or rollback that was
-// admitted during a suspension, of a StatefulSet. The StatefulSet controller waits for a pod that is not Ready
-// before it replaces any, even if the pod has the template that was rolled back
-// (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
-// versions of replacedVersions are deleted, and only if they are not Ready and
-// the next pod has another revision: a pod below the user's partition is created again
-// with the same version, and would be deleted without end. It returns the
-// time until the next check. The error is the first of the deletions: the denial of one does not delay the others.
+// deleteBlockingPods deletes the pods of a StatefulSet that block a rollback by Breakwater, or a repair or rollback that was
+// admitted during a suspension. The StatefulSet controller waits for a pod that is not Ready before it replaces any
+// (https://github.com/kubernetes/kubernetes/issues/67250). A pod is deleted only if it has one of replacedVersions, is not
+// Ready, and would not be created again with the same version, as below the user's partition: it would be deleted without
+// end. It returns the time until the next check. The error of one deletion does not delay the others; the first is returned.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	if !w.Kind.IsStatefulSet() || w.Complete || w.PausedOrHeld() || !at(w, c) {
 		return 0, nil
@@ -72,11 +69,11 @@ func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Work
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil // it was deleted or has changed: check again
 	} else if err != nil {
-		return fmt.Errorf("delete pod %s/%s of the version that was replaced: %w", p.Namespace, p.Name, err)
+		return fmt.Errorf("delete pod %s/%s of a version that was replaced: %w", p.Namespace, p.Name, err)
 	}
-	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was replaced",
+	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of a version that was replaced",
 		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, reason,
-		"deleted pod %s: it has the version that was replaced and is not Ready, and blocked the rollout", p.Name)
+		"deleted pod %s: it has a version that was replaced, is not Ready, and blocked the rollout", p.Name)
 	return nil
 }

@@ -112,7 +112,7 @@ func faultOf(p *corev1.Pod) string {
 	}
 }
 
-// isGated reports whether the pod has scheduling gates, such as those of Kueue and Keptn, or had them until now: the
+// isGated reports whether the condition says that the pod has scheduling gates, such as those of Kueue and Keptn, or had them until now: the
 // scheduler has not tried yet to find a node.
 func isGated(c corev1.PodCondition) bool { return c.Reason == corev1.PodReasonSchedulingGated }
 

@@ -55,7 +55,8 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 			continue
 		}
 		t.count(p, c.owners)
-		if !c.above.BeingDeleted() { // else the pods below a terminating pod, which will be created again
+		// Pods below a terminating pod count as desired, because they are created again, but not as available.
+		if !c.above.BeingDeleted() {
 			observed.Pods = append(observed.Pods, p)
 		}
 	}

@@ -26,11 +26,11 @@ func (t *ownerTally) coversNothing(ref *v1alpha1.TargetRef, observed budget.Obse
 	case ref == nil:
 		return "the budget covers no pod: spec.selector selects no pod, and no pod template of a Deployment or StatefulSet; for a workload of another kind with 0 replicas, use spec.targetRef"
 	case budget.GroupOf(ref.APIVersion) == knativeServiceKind.Group:
-		return fmt.Sprintf("the budget covers no pod: no Service %s of Knative has traffic: check spec.targetRef", ref.Name)
+		return fmt.Sprintf("the budget covers no pod: no Knative Service %s has traffic; check spec.targetRef", ref.Name)
 	case t.target.unknown == notServed:
-		return fmt.Sprintf("the budget covers no pod: the API server does not serve kind %s of apiVersion %s: check spec.targetRef", ref.Kind, ref.APIVersion)
+		return fmt.Sprintf("the budget covers no pod: the API server does not serve kind %s of apiVersion %s; check spec.targetRef", ref.Kind, ref.APIVersion)
 	case t.target.terminatingOrGone:
-		return fmt.Sprintf("the budget covers no pod: there is no %s %s of apiVersion %s, or it terminates: check spec.targetRef", ref.Kind, ref.Name, ref.APIVersion)
+		return fmt.Sprintf("the budget covers no pod: there is no %s %s of apiVersion %s, or it terminates; check spec.targetRef", ref.Kind, ref.Name, ref.APIVersion)
 	}
 	return ""
 }

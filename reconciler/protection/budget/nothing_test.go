@@ -43,7 +43,7 @@ func TestABudgetCoversNothingIfNoWorkloadMatches(t *testing.T) {
 		"a kind that does not exist":                       {target("apps", "Deploymnt", "web"), nil, nil, "does not serve kind Deploymnt of apiVersion apps"},
 		"a custom resource without pods":                   {target("example.com", "Game", "web"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, ""},
 		"a custom resource does not exist":                 {target("example.com", "Game", "x"), nil, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, "there is no Game x"},
-		"a Knative Service does not exist":                 {ofKnativeService(minAvailable(1)), nil, nil, "no Service web of Knative has traffic"},
+		"a Knative Service does not exist":                 {ofKnativeService(minAvailable(1)), nil, nil, "no Knative Service web has traffic"},
 		"a Knative Service with 0 replicas":                {ofKnativeService(minAvailable(1)), revision{"web-1", 0, 0, 0, 0}.objects(0), []*unstructured.Unstructured{knativeServiceWeb("web-1")}, ""},
 		"a selector of a pod":                              {newBudget(nil), []runtime.Object{newPod(0, nil, nil)}, nil, ""},
 		"a selector of a pod that is not Ready":            {newBudget(nil), []runtime.Object{newPod(0, nil, func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil, ""},

@@ -145,8 +145,8 @@ func (v *values) claim(part, name string, object *yaml.Node, lines []string) ([]
 	}, nil
 }
 
-// crd lets Helm keep the CRD, and with it every object of its kind. A CRD that Helm deletes has no labels: they protect it
-// from deletion, and Helm may delete the process that decides about it first.
+// crd lets Helm keep the CRD, and with it every object of its kind. If crds.keep is false, the CRD has no labels: they would
+// deny its deletion after Helm has deleted the webhook.
 func crd(object *yaml.Node) ([]edit, error) {
 	metadata := lookup(object, "metadata")
 	key, annotations := find(metadata, "annotations")
