@@ -4,12 +4,15 @@ package attack
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
@@ -115,6 +118,29 @@ func TestABindingDoesNotChangeThePermissionLabelOfItsPod(t *testing.T) {
 		})
 		impersonation.ExpectCallBy(t, attacker, tc.want, "creates a Binding "+what, func(ctx context.Context, kube kubernetes.Interface) error {
 			return kube.CoreV1().RESTClient().Post().Namespace(f.namespace).Resource("bindings").Param("dryRun", dryRun[0]).Body(b).Do(ctx).Error()
+		})
+	}
+}
+
+// A webhook that runs after that of Breakwater, such as that of Istio, may move its own init container to the front.
+func TestALabeledPodNeedsTheInitContainerAtAnyPlace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	kubectl(t, "", "label", "namespace", f.namespace, podmeta.Label+"=enabled")
+	const only = "only Breakwater adds the label"
+	for name, want := range map[string]string{protocol.ContainerName: "", "istio-validation," + protocol.ContainerName: "", "istio-validation": only, "": only} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox"}}},
+		}
+		for container := range strings.SplitSeq(name, ",") {
+			if container != "" {
+				pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: container, Image: "busybox"})
+			}
+		}
+		impersonation.ExpectCallBy(t, attacker, want, "creates a pod with init containers "+name, func(ctx context.Context, kube kubernetes.Interface) error {
+			_, err := kube.CoreV1().Pods(f.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
+			return err
 		})
 	}
 }
