@@ -75,6 +75,8 @@ const (
 	ReasonPermissionRevoking = "PermissionRevoking"
 	// ReasonPermissionRevoked: the pod needs no grant any more. Another pod of its node may keep one.
 	ReasonPermissionRevoked = "PermissionRevoked"
+	// ReasonFinalizerNotWritten: the finalizer of the pod could not be added or removed.
+	ReasonFinalizerNotWritten = "FinalizerNotWritten"
 	// ReasonPermissionLeaked: a grant of the pod could not be revoked.
 	ReasonPermissionLeaked = "PermissionLeaked"
 	// ReasonLeakedPermissionOnPodIP: the pod's IP address has a leaked grant, or is that of another

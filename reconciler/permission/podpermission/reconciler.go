@@ -154,7 +154,9 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	}
 	// The result is reported before the finalizer is removed. After a crash it is
 	// reported again with the same event ids.
-	r.reporter.revocation(ctx, p, revocation, err)
+	if r.retries.firstReport(at) {
+		r.reporter.revocation(ctx, p, revocation, err)
+	}
 	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{podmeta.Finalizer}}); err != nil {
 		return err
 	}
@@ -193,6 +195,8 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, p *corev1.Pod, change m
 		}
 	}
 	if err != nil {
+		r.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonFinalizerNotWritten,
+			"finalizer %s could not be added or removed; does a webhook deny updates of pods? %v", podmeta.Finalizer, err)
 		return fmt.Errorf("patch the finalizer: %w", err)
 	}
 	return nil

@@ -12,9 +12,11 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
@@ -145,6 +147,30 @@ func TestAPodThatEndedIsRevokedAndLosesTheFinalizer(t *testing.T) {
 		t.Errorf("revoke request %+v", got)
 	}
 	if len(w.sink.types) != 1 || !strings.Contains(w.sink.types[0], "permission.revoked") {
+		t.Errorf("sent %v", w.sink.types)
+	}
+}
+
+func TestAResultIsReportedOnceWhileTheFinalizerCannotBeRemoved(t *testing.T) {
+	w := newFixture(t, pod(phase(corev1.PodSucceeded)), nil)
+	w.centre.CentreState = applications(api.Revoked)
+	denials := 2
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		denials--
+		return denials >= 0, nil, errors.New("failed calling webhook")
+	})
+	for range 2 {
+		if err := w.Reconcile(t.Context(), "default/web"); err == nil {
+			t.Error("the denial is no error")
+		}
+		if events := w.events(); !strings.Contains(events, "FinalizerNotWritten") || !strings.Contains(events, "failed calling webhook") {
+			t.Errorf("events %q", events)
+		}
+	}
+	if protected, requeued := w.reconcile(t); protected || requeued {
+		t.Errorf("protected %v, requeued %v", protected, requeued)
+	}
+	if len(w.sink.types) != 1 {
 		t.Errorf("sent %v", w.sink.types)
 	}
 }

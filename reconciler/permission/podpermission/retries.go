@@ -28,6 +28,7 @@ type retryState struct {
 	uid       types.UID
 	firstSeen time.Time
 	delay     time.Duration
+	reported  bool
 }
 
 func newRetries() *retries { return &retries{all: map[types.NamespacedName]*retryState{}} }
@@ -44,6 +45,15 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 	}
 	state.delay = min(2*state.delay, maxRetryDelay)
 	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)
+}
+
+// firstReport reports whether the result of a revocation was not reported yet. The pod must have a retry.
+func (t *retries) firstReport(at types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.all[at].reported
+	t.all[at].reported = true
+	return first
 }
 
 func (t *retries) forget(at types.NamespacedName) {
