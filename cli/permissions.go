@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -36,20 +39,20 @@ func (a *app) permissionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pods, err := c.kube.CoreV1().Pods(namespace).List(cmd.Context(), metav1.ListOptions{})
-			if err != nil {
-				return c.listError("pods", "permission", namespace, err)
-			}
 			var found []permission
 			states := map[string]diagnosis.State{}
-			for i := range pods.Items {
-				p := &pods.Items[i]
-				state, ok := permissionOf(p)
-				if !ok {
-					continue
+			err = pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return c.kube.CoreV1().Pods(namespace).List(ctx, o)
+			}).EachListItem(cmd.Context(), metav1.ListOptions{}, func(o runtime.Object) error {
+				p := o.(*corev1.Pod)
+				if state, ok := permissionOf(p); ok {
+					states[p.Namespace+"/"+p.Name] = diagnosis.ExplainPod(p).State
+					found = append(found, state)
 				}
-				states[p.Namespace+"/"+p.Name] = diagnosis.ExplainPod(p).State
-				found = append(found, state)
+				return nil
+			})
+			if err != nil {
+				return c.listError("pods", "permission", namespace, err)
 			}
 			return a.printPermissions(format, found, states)
 		},
