@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -245,6 +246,23 @@ func TestTheVolumeOfThePermissionCentreHasASizeAndAClass(t *testing.T) {
 }
 
 // It is the only record of all grants.
+func TestAValueReplacesTheImageOfTheInitContainer(t *testing.T) {
+	c, _ := write(t)
+	for value, want := range map[string]string{"": "@sha256:", "mirror.example.com/client:1": `"name":"INIT_ACTION_CLIENT_IMAGE","value":"mirror.example.com/client:1"`} {
+		got, err := render(t, c, "permission: {initContainerImage: "+strconv.Quote(value)+"}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(got["apps/v1 Deployment altershieldoperator-system/permission-webhook"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(raw, []byte(want)) {
+			t.Errorf("%q: no %s: %s", value, want, raw)
+		}
+	}
+}
+
 func TestNoToolPrunesTheVolumeOfThePermissionCentre(t *testing.T) {
 	c, _ := write(t)
 	got, err := render(t, c, "")

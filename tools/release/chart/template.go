@@ -125,7 +125,21 @@ func (v *values) process(part, name string, object *yaml.Node, lines []string, i
 	moved = append(moved, align(lines[key.Line-1:end], 2)...)
 	edits = append(edits, edit{key.Line, end - 1, fmt.Sprintf("%s  {{- toYaml (%s \"resources\") | nindent %d }}", indent(key), path, key.Column+1)})
 	v.addProcess(part, name, align(moved, 4))
+	if _, env := find(containers.Content[0], "env"); env != nil {
+		edits = append(edits, initContainerImage(env)...)
+	}
 	return edits, nil
+}
+
+// initContainerImage lets a value replace the image of the init container of part permission.
+func initContainerImage(env *yaml.Node) []edit {
+	for _, item := range env.Content {
+		if _, name := find(item, "name"); name != nil && name.Value == "INIT_ACTION_CLIENT_IMAGE" {
+			key, value := find(item, "value")
+			return []edit{{key.Line - 1, key.Line - 1, fmt.Sprintf("%svalue: {{ with .Values.permission.initContainerImage }}{{ . | quote }}{{ else }}%s{{ end }}", indent(key), value.Value)}}
+		}
+	}
+	return nil
 }
 
 // claim moves the size and the class of a volume to the values.

@@ -86,6 +86,9 @@ func (v *values) text() string {
 			out.WriteString("  # Labels of the PodMonitors and PrometheusRules, for a Prometheus that selects by label: for kube-prometheus-stack\n" +
 				"  # {release: NAME}, with the name of its Helm release.\n  labels: {}\n")
 		}
+		if part == "permission" {
+			out.WriteString("  # The image of the init container, if nodes cannot pull that of the release. Write the new one before each upgrade.\n  initContainerImage: \"\"\n")
+		}
 		section(&out, "Data of ConfigMaps, by the name of the ConfigMap. Their key _example lists all keys.", "settings", v.settings[part])
 		section(&out, "Deployments and Knative Services.", "processes", v.processes[part])
 		if claims := v.volumes[part]; claims != nil {
