@@ -50,11 +50,11 @@ func sample() message {
 }
 
 // escape escapes the control characters of Slack, and adds a zero-width space to mentions and links.
-// Mattermost and Rocket.Chat recognize @all and [text](address), which have no control characters, and
+// Mattermost and Rocket.Chat recognize @all, [text](address) and [text][reference], which have no control characters, and
 // all systems make a link of an address with a scheme.
 func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;",
-		"@", "@"+zeroWidthSpace, "](", "]"+zeroWidthSpace+"(", "://", ":"+zeroWidthSpace+"//").Replace(s)
+		"@", "@"+zeroWidthSpace, "]", "]"+zeroWidthSpace, "://", ":"+zeroWidthSpace+"//").Replace(s)
 }
 
 // render executes a template; the result is truncated to maxMessage.

@@ -113,7 +113,7 @@ func TestAMessageIsSentOnceForAnEvent(t *testing.T) {
 }
 
 func TestTextOfAServerOrUserMentionsNobodyAndHasNoLink(t *testing.T) {
-	const text = "@all [x](https://evil.example) https://evil.example <!here>"
+	const text = "@all [x](https://evil.example) https://evil.example <!here> [x][1]\n\n[1]: evil.example"
 	w := newWebhook(t)
 	f, _ := newFunction(t, w.URL, map[string]string{"template": "@ops [dashboard](https://own.example): {{.Reason}} {{.Message}} {{.User}}"})
 	d := suspended("web")
@@ -125,7 +125,7 @@ func TestTextOfAServerOrUserMentionsNobodyAndHasNoLink(t *testing.T) {
 	if !ok {
 		t.Errorf("the text of the template has changed: %q", w.texts[0])
 	}
-	for _, active := range []string{"@all", "](", "://", "<"} {
+	for _, active := range []string{"@all", "](", "][", "]:", "://", "<"} {
 		if strings.Contains(rest, active) {
 			t.Errorf("%q contains %q", rest, active)
 		}
