@@ -11,6 +11,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// A window of rate must have two samples. That of Grafana's $__rate_interval has one if the metrics are pushed each minute, and a
+// function may push once.
+func TestPanelsOfHistogramsNeedOneSample(t *testing.T) {
+	histogram := regexp.MustCompile(`\b(breakwater_\w+_bucket)\b`)
+	var tests strings.Builder
+	panels := 0
+	for _, expr := range queries(t) {
+		series := histogram.FindString(expr)
+		if series == "" {
+			continue
+		}
+		panels++
+		fmt.Fprintf(&tests, "- interval: 1m\n  input_series: [{series: '%s{le=\"1\"}', values: '_x10 2'}, {series: '%[1]s{le=\"+Inf\"}', values: '_x10 2'}]\n  promql_expr_test:\n", series)
+		fmt.Fprintf(&tests, "  - {expr: 'round(%s, 0.5)', eval_time: 10m, exp_samples: [{labels: '{}', value: %s}]}\n", expr, map[bool]string{true: "0.5", false: "1"}[strings.Contains(expr, "(0.5,")])
+	}
+	if panels < 4 {
+		t.Errorf("%d panels of histograms, want at least 4", panels)
+	}
+	testRules(t, []byte("groups: []\n"), "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n"+tests.String())
+}
+
 // The first sample of a counter is its first event. Each process that starts has new series.
 func TestPanelsOfCountersShowTheFirstEvent(t *testing.T) {
 	counter := regexp.MustCompile(`\b(breakwater_\w+_total)\b(\{[^}]*\})?`)

@@ -92,10 +92,14 @@ func details() dashboard {
 }
 
 func description(m metrics.Definition) string {
-	if m.Type() == metrics.TypeCounter {
+	switch m.Type() {
+	case metrics.TypeCounter:
 		return m.Help + " The panel shows the increase within 15 minutes."
+	case metrics.TypeHistogram:
+		return m.Help + " The panel shows the quantiles of 15 minutes."
+	default:
+		return m.Help
 	}
-	return m.Help
 }
 
 // targets returns the queries for a metric.
@@ -107,7 +111,7 @@ func targets(m metrics.Definition) []target {
 		var out []target
 		for _, quantile := range []string{"0.5", "0.99"} {
 			out = append(out, target{
-				Expr:   fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket[$__rate_interval])))", quantile, m.Name),
+				Expr:   fmt.Sprintf("histogram_quantile(%s, %s)", quantile, increase(m.Name+"_bucket", "le")),
 				Legend: "quantile " + quantile,
 			})
 		}
