@@ -73,7 +73,7 @@ func TestTheFirstInterruptEndsAPluginThatReadsDiscovery(t *testing.T) {
 
 // io.Reader and the manifests of -f - are read without the context of the command.
 func TestTheFirstInterruptEndsAPluginThatReadsStdin(t *testing.T) {
-	stdin, interrupt := startMain(t, "simulate", "apply", "-f", "-")
+	stdin, interrupt := startMain(t, "simulate", "apply", "-f", "-", "--server", "http://127.0.0.1:1")
 	// More than a pipe holds, so the write ends when the plugin reads.
 	if _, err := stdin.Write(bytes.Repeat([]byte("\n"), 1<<20+1)); err != nil {
 		t.Fatal(err)
