@@ -13,7 +13,7 @@ import (
 )
 
 // replacedVersions returns the versions whose pods may block the release: that of the rollback by Breakwater, and
-// failedVersions if the release was admitted during a suspension and the controller replaces pods by itself. reason is
+// those of sinceSuccess if the release was admitted during a suspension and the controller replaces pods by itself. reason is
 // that of the Events.
 func (r *Reconciler) replacedVersions(c *v1alpha1.ChangeWorkload, w *workload.Workload) (versions []replacedVersion, reason string, err error) {
 	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); b != nil && b.Attempt == c.Spec.Attempt && !w.OnDelete {
@@ -21,7 +21,7 @@ func (r *Reconciler) replacedVersions(c *v1alpha1.ChangeWorkload, w *workload.Wo
 		if err != nil {
 			return nil, "", fmt.Errorf("list ChangeWorkloads: %w", err)
 		}
-		versions, reason = failedVersions(all, c), b.Kind.Reason()
+		versions, reason = sinceSuccess(all, c), b.Kind.Reason()
 	}
 	if rollback := v1alpha1.RollbackOf(w.Annotations); rollback != nil && rollback.Attempt == c.Spec.Attempt {
 		versions, reason = append(versions, replacedVersion{version: rollback.FromVersion}), rollback.Kind.Reason()
@@ -36,9 +36,9 @@ type replacedVersion struct {
 	since   metav1.Time
 }
 
-// failedVersions returns the versions of the releases of a workload that failed since the last success before
+// sinceSuccess returns the versions of the releases of a workload that failed since the last success before
 // a release, and of the repairs of them that did not succeed either, latest first.
-func failedVersions(all []*v1alpha1.ChangeWorkload, before *v1alpha1.ChangeWorkload) []replacedVersion {
+func sinceSuccess(all []*v1alpha1.ChangeWorkload, before *v1alpha1.ChangeWorkload) []replacedVersion {
 	earlier := slices.DeleteFunc(slices.Clone(all), func(c *v1alpha1.ChangeWorkload) bool {
 		return c.Spec.WorkloadRef.UID != before.Spec.WorkloadRef.UID || c.Spec.Attempt >= before.Spec.Attempt
 	})

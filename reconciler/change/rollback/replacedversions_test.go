@@ -41,7 +41,7 @@ func TestTheFailedVersionsThatARepairReplaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, v := range failedVersions(append(tc.earlier, current), current) {
+			for _, v := range sinceSuccess(append(tc.earlier, current), current) {
 				got = append(got, v.version)
 			}
 			if !slices.Equal(got, tc.want) {
