@@ -85,7 +85,7 @@ func (p podLife) series() []samples.Series {
 		of("kube_pod_status_ready", map[string]string{"condition": "true"}, within(p.unready, 0, 1)),
 		of(restartsTotal, map[string]string{"container": "app"}, counter(p.restarts, p.later)),
 	}
-	if p.sidecar != 0 {
+	if p.sidecar != 0 || p.sidecarLater != nil {
 		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, counter(p.sidecar, p.sidecarLater)))
 	}
 	if p.crashing != [2]float64{} {
@@ -170,6 +170,10 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 		"a pod of a StatefulSet that replaces one that was killed": {[]podLife{{name: "new-1", uid: "a", created: -400, first: -390, last: -20, restarts: 1, killed: true},
 			{name: "new-1", uid: "b", created: -15, first: 5, last: end}}, quiet, false, ""},
 		"each container once, before the first scrape":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
+		"each container once":                                      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, ""},
+		"each container once, of a pod of last week":               {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 4, later: []float64{60}, sidecar: 7, sidecarLater: []float64{60}}}, quiet, false, ""},
+		"each container of two pods once":                          {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}, {name: "new-2", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, "2 restarts"},
+		"one container once, and the other twice":                  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60, 120}}}, quiet, false, "2 restarts"},
 		"the clock of Prometheus is behind that of the API server": {[]podLife{{name: "new-1", uid: "a", created: 10, first: 20, last: end, restarts: 2, clock: 30}}, quiet, false, atStart},
 		"an OOM kill before the first scrape":                      {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
 		"an OOM kill of a pod of last week":                        {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},

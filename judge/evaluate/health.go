@@ -42,8 +42,7 @@ const (
 // sideHealth is the state of the pods of one side, from the health series.
 type sideHealth struct {
 	pods                                 map[string]bool
-	restarts                             float64
-	restartsOf                           map[string]float64
+	restartsOf                           map[string]float64 // of the container of each pod that restarted most: a new sandbox restarts all
 	containers                           map[container]float64
 	killed, waiting, unready, neverReady map[string]bool
 	// life has what happened to the pods since their creation, and young only that of the pods that
@@ -102,11 +101,11 @@ func health(in Input, d Data, f frame) outcome {
 	worse(n.unready, old.unready, "not Ready any more")
 	worse(n.neverReady, old.neverReady, "not Ready since the start")
 	more := func(restarts float64) bool {
-		return restarts/float64(max(1, len(n.pods))) > 2*old.restarts/float64(max(1, len(old.pods)))
+		return restarts/float64(max(1, len(n.pods))) > 2*sum(old.restartsOf)/float64(max(1, len(old.pods)))
 	}
-	if n.restarts >= unhealthyRestarts && more(n.restarts) {
-		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
-	} else if known := !d.ReferenceBefore || len(old.life.restarts) > 0; known && more(n.totalRestarts()) {
+	if restarts := sum(n.restartsOf); restarts >= unhealthyRestarts && more(restarts) {
+		found = append(found, fmt.Sprintf("%.0f restarts", restarts))
+	} else if known := !d.ReferenceBefore || len(old.life.restarts) > 0; known && more(sum(n.restartsByPod())) {
 		worse(n.young.restarting(), old.life.restarting(), "restarts again and again since the start")
 	}
 	if len(found) > 0 {
@@ -119,15 +118,7 @@ func health(in Input, d Data, f frame) outcome {
 func (h sideHealth) events() float64 {
 	killed := h.young.killed()
 	maps.Copy(killed, h.killed)
-	return float64(len(killed)) + h.totalRestarts()
-}
-
-// totalRestarts adds up restartsByPod.
-func (h sideHealth) totalRestarts() (total float64) {
-	for _, n := range h.restartsByPod() {
-		total += n
-	}
-	return total
+	return float64(len(killed)) + sum(h.restartsByPod())
 }
 
 // restartsByPod returns the restarts of each pod in the range. Those of a pod that began in the range
@@ -138,6 +129,13 @@ func (h sideHealth) restartsByPod() map[string]float64 {
 		out[pod] = max(out[pod], n)
 	}
 	return out
+}
+
+func sum(byPod map[string]float64) (total float64) {
+	for _, n := range byPod {
+		total += n
+	}
+	return total
 }
 
 func share(some, all map[string]bool) float64 {
@@ -173,10 +171,9 @@ func sideHealthOf(series []samples.Series, from, now, step float64, b births) si
 		after := pointsAfter(points, begin)
 		switch s.Labels["__name__"] {
 		case restartsTotal:
-			events := b.restarts(s, points, from)
-			h.restarts += events
-			h.restartsOf[pod] += events
-			h.containers[container{pod, s.Labels["container"]}] += events
+			of := container{pod, s.Labels["container"]}
+			h.containers[of] += b.restarts(s, points, from)
+			h.restartsOf[pod] = max(h.restartsOf[pod], h.containers[of])
 			if n := len(after); n > 1 && waits.at(s, after[n-1]) && waits.at(s, after[n-2]) {
 				h.waiting[pod] = true
 			}

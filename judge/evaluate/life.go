@@ -54,16 +54,14 @@ func (l life) without(others life) life {
 	return out
 }
 
-// restartsOf returns the restarts by name of the pod.
+// restartsOf returns, by name of the pod, the restarts of its container that restarted most.
 func (l life) restartsOf() map[string]float64 {
 	out := map[string]float64{}
 	for pod, containers := range l.restarts {
-		sum := 0.0
-		for _, n := range containers {
-			sum += n
-		}
 		name := nameOf(pod)
-		out[name] = max(out[name], sum)
+		for _, n := range containers {
+			out[name] = max(out[name], n)
+		}
 	}
 	return out
 }
