@@ -2,6 +2,7 @@ package judge
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -63,6 +64,14 @@ func restarts(pod string, from, to time.Duration, times ...time.Duration) sample
 func sidecar(s samples.Series) samples.Series {
 	s.Labels["container"] = "sidecar"
 	return s
+}
+
+// ofInitContainer returns the series of restarts of a container as those of an init container.
+func ofInitContainer(s samples.Series, restartPolicy string) []samples.Series {
+	s.Labels["__name__"] = "kube_pod_init_container_status_restarts_total"
+	info := samples.Series{Labels: maps.Clone(s.Labels), Points: s.Points}
+	info.Labels["__name__"], info.Labels["restart_policy"] = "kube_pod_init_container_info", restartPolicy
+	return []samples.Series{s, info}
 }
 
 // restarted returns the restarts of a pod that restarted before its first sample.
@@ -145,6 +154,10 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 		"the node of a pod with two containers reboots": {with(good, []samples.Series{restarts("new-1", 0, end, again[0]), sidecar(restarts("new-1", 0, end, again[0]))}),
 			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"a pod restarts again and again": {with(good, []samples.Series{restarts("new-1", 0, end, again...)}), v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 3},
+		"a sidecar restarts again and again": {with(good, ofInitContainer(sidecar(restarts("new-1", 0, end, again...)), "Always")),
+			v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 3},
+		"an init container restarts again and again": {with(good, ofInitContainer(sidecar(restarts("new-1", 0, end, again...)), "")),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"a later pod restarts again and again at its start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 2)}),
 			v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 2},
 		"a later pod restarts once at its start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 1)}),

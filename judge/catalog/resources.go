@@ -20,7 +20,11 @@ var (
 // HealthNames are the series that say whether pods restart, were killed or are
 // not Ready.
 var HealthNames = []string{"kube_pod_container_status_restarts_total", "kube_pod_container_status_last_terminated_reason",
-	"kube_pod_container_status_waiting_reason", "kube_pod_status_ready", "container_oom_events_total"}
+	"kube_pod_container_status_waiting_reason", "kube_pod_init_container_status_restarts_total", "kube_pod_init_container_status_last_terminated_reason",
+	"kube_pod_init_container_status_waiting_reason", "kube_pod_status_ready", "container_oom_events_total"}
+
+// InitContainerInfo is a series of each init container with label restart_policy, which is Always for a sidecar.
+const InitContainerInfo = "kube_pod_init_container_info"
 
 // PodCreated is the series with the creation time of a pod, in Unix seconds.
 const PodCreated = "kube_pod_created"
@@ -71,7 +75,7 @@ func resources(found []Found) []Metric {
 	if _, ok := first(HealthNames); ok {
 		out = append(out, Metric{Signal: Health, Unit: "events", Metric: v1alpha1.Metric{
 			Name: "health", Kind: v1alpha1.KindCounter, Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
-			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), PodCreated, PodDeleted))+`"`),
+			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), InitContainerInfo, PodCreated, PodDeleted))+`"`),
 		}})
 	}
 	return out

@@ -32,6 +32,9 @@ type podLife struct {
 	// of others.
 	sidecar      float64
 	sidecarLater []float64
+	// init: the container app is an init container, of this restartPolicy.
+	init          bool
+	restartPolicy string
 	// unready is the time in which it is not Ready, and crashing that in which its container waits to be
 	// restarted.
 	unready, crashing [2]float64
@@ -103,6 +106,14 @@ func (p podLife) series() []samples.Series {
 	if p.killed {
 		out = append(out, seen(of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, within(p.endedOtherwise, 0, 1))))
 	}
+	if p.init {
+		for _, s := range out {
+			if s.Labels["container"] == "app" {
+				s.Labels["__name__"] = strings.Replace(s.Labels["__name__"], "kube_pod_container_", "kube_pod_init_container_", 1)
+			}
+		}
+		out = append(out, of("kube_pod_init_container_info", map[string]string{"container": "app", "restart_policy": p.restartPolicy}, constant(1)))
+	}
 	return out
 }
 
@@ -169,11 +180,22 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			{name: "new-1", uid: "b", created: 85, first: 100, last: end, later: []float64{150, 200}}}, nil, true, "2 restarts"},
 		"a pod of a StatefulSet that replaces one that was killed": {[]podLife{{name: "new-1", uid: "a", created: -400, first: -390, last: -20, restarts: 1, killed: true},
 			{name: "new-1", uid: "b", created: -15, first: 5, last: end}}, quiet, false, ""},
-		"each container once, before the first scrape":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
-		"each container once":                                      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, ""},
-		"each container once, of a pod of last week":               {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 4, later: []float64{60}, sidecar: 7, sidecarLater: []float64{60}}}, quiet, false, ""},
-		"each container of two pods once":                          {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}, {name: "new-2", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, "2 restarts"},
-		"one container once, and the other twice":                  {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60, 120}}}, quiet, false, "2 restarts"},
+		"each container once, before the first scrape": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
+		"each container once":                          {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, ""},
+		"each container once, of a pod of last week":   {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 4, later: []float64{60}, sidecar: 7, sidecarLater: []float64{60}}}, quiet, false, ""},
+		"each container of two pods once":              {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}, {name: "new-2", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, "2 restarts"},
+		"one container once, and the other twice":      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, later: []float64{60}, sidecarLater: []float64{60, 120}}}, quiet, false, "2 restarts"},
+		"a sidecar twice":                              {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restartPolicy: "Always", later: []float64{60, 120}}}, quiet, false, "2 restarts"},
+		"a sidecar twice before the first scrape":      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restartPolicy: "Always", restarts: 2}}, quiet, false, atStart},
+		"a sidecar as often as those of the old pods in their life": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restartPolicy: "Always", restarts: 2}},
+			old(func(p *podLife) { p.init, p.restartPolicy, p.restarts = true, "Always", 2 }), false, ""},
+		"a sidecar and the other container once": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restartPolicy: "Always", later: []float64{60}, sidecarLater: []float64{60}}}, quiet, false, ""},
+		"a sidecar that is killed":               {[]podLife{{name: "new-1", created: -40, first: -10, last: end, init: true, restartPolicy: "Always", restarts: 1, killed: true}}, quiet, false, oom},
+		"a sidecar that waits":                   {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restartPolicy: "Always", crashing: [2]float64{20, 400}}}, quiet, false, "containers do not run: new-1"},
+		"an init container that was retried until the pod started": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restarts: 1, later: []float64{10, 30, 70},
+			killed: true, endedOtherwise: [2]float64{70, 400}, unready: [2]float64{0, 75}}}, quiet, false, ""},
+		"an init container that is retried until now": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, init: true, restarts: 1, later: []float64{10, 30, 70, 150},
+			crashing: [2]float64{20, 400}, unready: [2]float64{0, 400}}}, quiet, false, "not Ready since the start: new-1"},
 		"the clock of Prometheus is behind that of the API server": {[]podLife{{name: "new-1", uid: "a", created: 10, first: 20, last: end, restarts: 2, clock: 30}}, quiet, false, atStart},
 		"an OOM kill before the first scrape":                      {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
 		"an OOM kill of a pod of last week":                        {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},

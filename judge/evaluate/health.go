@@ -152,7 +152,7 @@ func some(pods map[string]bool) string {
 
 func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
 	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
-	deleted, merged := terminatingOf(series), mergeExporters(series, restartsKey)
+	deleted, merged := terminatingOf(series), mergeExporters(sidecarsAsContainers(series), restartsKey)
 	restarts, waits := restartsByContainer(merged), waitsOf(merged, samples.Step(series))
 	for _, s := range merged {
 		pod, points := samples.Pod(s.Labels), s.Points
