@@ -16,13 +16,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// mapper also maps CloneSets, Rollouts and cluster-scoped Fleets.
+// mapper also maps pods, CloneSets, Rollouts and cluster-scoped Fleets.
 type mapper struct{ *meta.DefaultRESTMapper }
 
 func (mapper) Reset() {}
 
 func newMapper() mapper {
 	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	m.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, meta.RESTScopeNamespace)
 	m.Add(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, meta.RESTScopeNamespace)
 	m.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}, meta.RESTScopeRoot)
@@ -177,6 +178,10 @@ func TestTheAnnotationOfTheNearestOwnerCounts(t *testing.T) {
 			}),
 			object("apps.kruise.io/v1alpha1", "CloneSet", "web", annotated("b")),
 		}, want: "b", ok: true},
+		"on a pod": {objects: []runtime.Object{
+			object("apps/v1", "ReplicaSet", "web-1", func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = refTo("v1", "Pod", "leader") }),
+			object("v1", "Pod", "leader", annotated("a")),
+		}},
 		"on no owner":     {objects: []runtime.Object{rs(nil), deployment(nil)}},
 		"no owner exists": {},
 	} {
