@@ -175,6 +175,29 @@ func TestAResultIsReportedOnceWhileTheFinalizerCannotBeRemoved(t *testing.T) {
 	}
 }
 
+func TestAChangedResultIsReportedWhileTheFinalizerCannotBeRemoved(t *testing.T) {
+	w := newFixture(t, pod(phase(corev1.PodSucceeded)), nil)
+	w.centre.CentreState = CentreState{Err: errors.New("connection refused")}
+	w.reconcile(t)
+	w.clock.SetTime(zero.Add(5 * time.Minute))
+	denied := false
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		first := !denied
+		denied = true
+		return first, nil, errors.New("failed calling webhook")
+	})
+	if err := w.Reconcile(t.Context(), "default/web"); err == nil {
+		t.Error("the denial is no error")
+	}
+	w.centre.CentreState = applications(api.Revoked)
+	if protected, requeued := w.reconcile(t); protected || requeued {
+		t.Errorf("protected %v, requeued %v", protected, requeued)
+	}
+	if len(w.sink.types) != 2 || !strings.Contains(w.sink.types[0], "permission.leaked") || !strings.Contains(w.sink.types[1], "permission.revoked") {
+		t.Errorf("sent %v", w.sink.types)
+	}
+}
+
 func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 	for name, state := range map[string]CentreState{
 		"the centre is unreachable":   {Err: errors.New("connection refused")},

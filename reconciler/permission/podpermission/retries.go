@@ -28,7 +28,8 @@ type retryState struct {
 	uid       types.UID
 	firstSeen time.Time
 	delay     time.Duration
-	reported  bool
+	// reported is the last reported result; see Revocation.result.
+	reported string
 }
 
 func newRetries() *retries { return &retries{all: map[types.NamespacedName]*retryState{}} }
@@ -47,13 +48,13 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)
 }
 
-// firstReport reports whether the result of a revocation was not reported yet. The pod must have a retry.
-func (t *retries) firstReport(at types.NamespacedName) bool {
+// report records the result of a revocation, and returns false if it was the last one, too. The pod must have a retry.
+func (t *retries) report(at types.NamespacedName, result string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := !t.all[at].reported
-	t.all[at].reported = true
-	return first
+	last := t.all[at].reported
+	t.all[at].reported = result
+	return result != last
 }
 
 func (t *retries) forget(at types.NamespacedName) {
