@@ -20,7 +20,8 @@ import (
 	"github.com/breakwater-dev/breakwater/cli"
 )
 
-// apiServer has the body of the answer to a read of each path. What it does not have does not exist.
+// apiServer has the body of the answer to a read of each path, with ?continue=TOKEN for a further page of a
+// list. What it does not have does not exist.
 type apiServer map[string]string
 
 // discovery is the part of an API server that says which kinds it has.
@@ -53,7 +54,11 @@ type written struct {
 // serve answers a read.
 func (s apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	answer := cmp.Or(s[r.URL.Path], failure("NotFound", http.StatusNotFound))
+	path := r.URL.Path
+	if next := r.URL.Query().Get("continue"); next != "" {
+		path += "?continue=" + next
+	}
+	answer := cmp.Or(s[path], failure("NotFound", http.StatusNotFound))
 	if answer == hangs {
 		select {
 		case <-r.Context().Done():

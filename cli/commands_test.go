@@ -57,6 +57,18 @@ func TestCommandsInAnswersSelectTheCluster(t *testing.T) {
 	}
 }
 
+func TestPermissionsListsAllPagesOfPods(t *testing.T) {
+	const path = "/api/v1/namespaces/shop/pods"
+	pod := func(name string) string {
+		return `{"metadata":{"name":"` + name + `","namespace":"shop"},"status":{"conditions":[{"type":"stke.io/Authorized","status":"True","reason":"PermissionGranted"}]}}`
+	}
+	_, output, _ := discovery.with(path, strings.Replace(listOf("v1", "Pod", pod("web-0")), `"items"`, `"metadata":{"continue":"next"},"items"`, 1)).
+		with(path+"?continue=next", listOf("v1", "Pod", pod("web-1"))).run(t, "permissions", "-o", "name")
+	if output != "pod/web-0\npod/web-1\n" {
+		t.Errorf("printed %q", output)
+	}
+}
+
 func TestTextsOfOthersStayOnTheirLineAndHaveNoControlCharacters(t *testing.T) {
 	pods := listOf("v1", "Pod", `{"metadata":{"name":"web-0","namespace":"shop"},
 		"status":{"conditions":[{"type":"stke.io/Authorized","status":"False","reason":"Denied\u001b[2J","message":"no\nshop   web-1   Granted"}]}}`)
