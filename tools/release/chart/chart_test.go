@@ -245,10 +245,9 @@ func TestTheVolumeOfThePermissionCentreHasASizeAndAClass(t *testing.T) {
 	}
 }
 
-// It is the only record of all grants.
 func TestAValueReplacesTheImageOfTheInitContainer(t *testing.T) {
 	c, _ := write(t)
-	for value, want := range map[string]string{"": "@sha256:", "mirror.example.com/client:1": `"name":"INIT_ACTION_CLIENT_IMAGE","value":"mirror.example.com/client:1"`} {
+	for value, want := range map[string]string{"": registry + "/permission-init-action-client@sha256:", "mirror.example.com/client:1": `mirror.example.com/client:1"`} {
 		got, err := render(t, c, "permission: {initContainerImage: "+strconv.Quote(value)+"}")
 		if err != nil {
 			t.Fatal(err)
@@ -257,12 +256,13 @@ func TestAValueReplacesTheImageOfTheInitContainer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(raw, []byte(want)) {
+		if want = `"name":"INIT_ACTION_CLIENT_IMAGE","value":"` + want; !bytes.Contains(raw, []byte(want)) {
 			t.Errorf("%q: no %s: %s", value, want, raw)
 		}
 	}
 }
 
+// It is the only record of all grants.
 func TestNoToolPrunesTheVolumeOfThePermissionCentre(t *testing.T) {
 	c, _ := write(t)
 	got, err := render(t, c, "")
