@@ -90,25 +90,25 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 }
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
-func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	s := Revocation{NoApplications: p.lost(), HasOrAwaitsGrantUnder: p.hasOrAwaitsGrantUnder()}
-	for _, app := range p.Items {
+func DecideRevocation(centre CentreState, now, deadline time.Time) Revocation {
+	r := Revocation{NoApplications: centre.lost(), HasOrAwaitsGrantUnder: centre.hasOrAwaitsGrantUnder()}
+	for _, app := range centre.Items {
 		switch app.State {
 		case api.Revoked:
-			s.Revoked = append(s.Revoked, app)
+			r.Revoked = append(r.Revoked, app)
 		case api.Leaked:
-			s.Leaked = append(s.Leaked, app)
+			r.Leaked = append(r.Leaked, app)
 		default:
-			s.Unfinished = append(s.Unfinished, app)
+			r.Unfinished = append(r.Unfinished, app)
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0 && s.HasOrAwaitsGrantUnder == "" && !s.NoApplications:
-		s.Action = RemoveFinalizer
+	case centre.Err == nil && len(r.Unfinished) == 0 && r.HasOrAwaitsGrantUnder == "" && !r.NoApplications:
+		r.Action = RemoveFinalizer
 	case !now.Before(deadline):
-		s.Action = GiveUp
+		r.Action = GiveUp
 	default:
-		s.Action = Retry
+		r.Action = Retry
 	}
-	return s
+	return r
 }
