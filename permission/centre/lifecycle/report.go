@@ -101,7 +101,7 @@ func (e *Engine) ApplyPodReport(ctx context.Context, cluster string, r api.PodRe
 func (e *Engine) revokeUnlisted(ctx context.Context, cluster string, ids []string, usesConfirmation bool, user string) (revoked []string, err error) {
 	all := make([]*update, len(ids))
 	for i, id := range ids {
-		all[i] = &update{ctx: ctx, id: id, user: user, f: requestRevocation}
+		all[i] = &update{ctx: ctx, id: id, user: user, change: requestRevocation}
 	}
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		revoked = nil
@@ -135,7 +135,7 @@ func (e *Engine) revokeUnlisted(ctx context.Context, cluster string, ids []strin
 	for _, u := range all {
 		switch {
 		case u.err == nil:
-			e.committed(u.t)
+			e.committed(u.txn)
 		case !errors.Is(u.err, errUnchanged):
 			err = errors.Join(err, fmt.Errorf("revoke %s: %w", u.id, u.err))
 		}

@@ -50,7 +50,7 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 		wait := recheckInterval
 		if d.State == api.Leaked {
 			g.Failures++
-			wait = Backoff(p.Retry, g.Failures, t.e.Random())
+			wait = Backoff(p.Retry, g.Failures, t.engine.Random())
 		}
 		g = scheduleAt(g, t.now.Add(wait))
 	case d.Call != "":

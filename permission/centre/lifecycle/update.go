@@ -44,7 +44,7 @@ func processAgain(err error, applications int) bool {
 // txn is a transaction on one application and its grants.
 type txn struct {
 	store.Tx
-	e       *Engine
+	engine  *Engine
 	now     time.Time
 	app     store.Application
 	grants  []store.Grant
@@ -60,16 +60,16 @@ type txn struct {
 }
 
 func (e *Engine) newTxn(tx store.Tx, o *objects, user string) *txn {
-	return &txn{Tx: tx, e: e, now: e.Clock.Now().UTC(), user: user, objects: o}
+	return &txn{Tx: tx, engine: e, now: e.Clock.Now().UTC(), user: user, objects: o}
 }
 
-// update is a change of an application. t and err are its result; an update with an error
+// update is a change of an application. txn and err are its result; an update with an error
 // changes nothing.
 type update struct {
 	ctx      context.Context
 	id, user string
-	f        func(*txn) error
-	t        *txn
+	change   func(*txn) error
+	txn      *txn
 	err      error
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) updateInBackground(ctx context.Context, id string, f func(*txn)
 }
 
 func (e *Engine) updateIn(ctx context.Context, q *coalesce.Queue[*update], write writer, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	u := &update{ctx: ctx, id: id, user: user, f: f}
+	u := &update{ctx: ctx, id: id, user: user, change: f}
 	if err := q.Do(ctx, e.groupLimits(), u, func(ctx context.Context, all []*update) bool { return e.processUpdates(ctx, write, all) }); err != nil {
 		return store.Application{}, nil, err
 	}
@@ -98,7 +98,7 @@ func (e *Engine) updateIn(ctx context.Context, q *coalesce.Queue[*update], write
 
 // updateAlone is update in a transaction of its own, in which f may lock.
 func (e *Engine) updateAlone(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	u := &update{ctx: ctx, id: id, user: user, f: f}
+	u := &update{ctx: ctx, id: id, user: user, change: f}
 	e.processUpdates(ctx, e.Store.Write, []*update{u})
 	return u.result()
 }
@@ -107,7 +107,7 @@ func (u *update) result() (store.Application, []store.Grant, error) {
 	if u.err != nil {
 		return store.Application{}, nil, u.err
 	}
-	return u.t.app, u.t.grants, nil
+	return u.txn.app, u.txn.grants, nil
 }
 
 // processUpdates runs updates in one transaction. If it fails, each update gets its own
@@ -123,7 +123,7 @@ func (e *Engine) processUpdates(ctx context.Context, write writer, all []*update
 		if err != nil {
 			u.err = err
 		} else if u.err == nil {
-			e.committed(u.t)
+			e.committed(u.txn)
 		}
 	}
 	return processAgain(err, len(all))
@@ -136,7 +136,7 @@ func (e *Engine) updateAll(tx store.Tx, all []*update) error {
 		var now, later []*update
 		var ids []string
 		for _, u := range all {
-			u.t, u.err = nil, u.ctx.Err()
+			u.txn, u.err = nil, u.ctx.Err()
 			switch {
 			case u.err != nil:
 			case slices.Contains(ids, u.id):
@@ -166,10 +166,10 @@ func (e *Engine) updateEach(tx store.Tx, objects *objects, all []*update, ids []
 			u.err = store.ErrNotFound
 			continue
 		}
-		u.t = e.newTxn(tx, objects, u.user)
-		u.t.app, u.t.grants = app, grants[u.id]
-		if u.err = u.t.run(u.f); u.err == nil {
-			changes = append(changes, &u.t.changes)
+		u.txn = e.newTxn(tx, objects, u.user)
+		u.txn.app, u.txn.grants = app, grants[u.id]
+		if u.err = u.txn.run(u.change); u.err == nil {
+			changes = append(changes, &u.txn.changes)
 		}
 	}
 	return tx.Apply(changes)
