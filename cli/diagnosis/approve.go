@@ -20,8 +20,8 @@ type PersonVerdict struct {
 }
 
 // IsCurrent reports whether an object is the current release or a batch of it.
-func (f Input) IsCurrent(o metav1.Object) bool {
-	current := f.CurrentChangeWorkload()
+func (in Input) IsCurrent(o metav1.Object) bool {
+	current := in.CurrentChangeWorkload()
 	return current != nil && (o.GetUID() == current.UID || metav1.IsControlledBy(o, current))
 }
 

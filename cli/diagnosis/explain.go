@@ -29,10 +29,10 @@ type Explanation struct {
 // maxListed is the maximum number of pods or batches in an explanation.
 const maxListed = 5
 
-func (f Input) subject() string { return f.Kind + "/" + f.Name }
+func (in Input) subject() string { return in.Kind + "/" + in.Name }
 
-func (f Input) command(verb string, more ...string) string {
-	return Command(verb, f.subject(), f.Namespace, more...)
+func (in Input) command(verb string, more ...string) string {
+	return Command(verb, in.subject(), in.Namespace, more...)
 }
 
 // Command returns a command of the plugin for an object, which people copy.
@@ -42,33 +42,33 @@ func Command(verb, object, namespace string, more ...string) string {
 }
 
 // Explain explains the state of a workload's current release.
-func Explain(f Input) Explanation {
-	current := f.CurrentRelease()
-	e := Explanation{Subject: f.subject()}
-	c := f.CurrentChangeWorkload()
-	state := f.StateOf(current)
+func Explain(in Input) Explanation {
+	current := in.CurrentRelease()
+	e := Explanation{Subject: in.subject()}
+	c := in.CurrentChangeWorkload()
+	state := in.StateOf(current)
 	e.State, e.Reason = state.State, state.Reason
 	if state.Message != "" {
 		e.Why = append(e.Why, state.Message)
 	}
 	switch {
-	case v1alpha1.ExcludedNamespace(f.Namespace): // cannot be opted in
-	case !f.OptedIn:
-		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
+	case v1alpha1.ExcludedNamespace(in.Namespace): // cannot be opted in
+	case !in.OptedIn:
+		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s --overwrite", in.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
 	case current.Version == "":
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
-	case v1alpha1.SuspensionOf(f.Labels) != "":
-		f.explainSuspended(&e, c)
-	case f.Missed != "" && c == nil:
+	case v1alpha1.SuspensionOf(in.Labels) != "":
+		in.explainSuspended(&e, c)
+	case in.Missed != "" && c == nil:
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
 	case state.State == StateHeld:
-		f.explainUnjudged(&e, c)
-		f.addRollback(&e)
+		in.explainUnjudged(&e, c)
+		in.addRollback(&e)
 	case state.State == StateFailed:
-		f.explainFailed(&e, c)
+		in.explainFailed(&e, c)
 	case state.State == StateRunning && c != nil:
-		f.explainRunning(&e, c)
+		in.explainRunning(&e, c)
 	}
 	if c != nil {
 		if drifted := c.Status.GetCondition(v1alpha1.ReleaseDrifted); drifted.IsTrue() {
@@ -79,15 +79,15 @@ func Explain(f Input) Explanation {
 				p.EndTime.UTC().Format(time.RFC3339), p.Looks, p.NextLookTime.UTC().Format(time.RFC3339)))
 		}
 	}
-	e.addDeletion(f.Labels, f.Namespace)
+	e.addDeletion(in.Labels, in.Namespace)
 	return e
 }
 
-func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	e.Why = append(e.Why, v1alpha1.SuspensionText(f.Labels)+": changes of its pod template are denied, unless isBlockingUp is off or shadow is on")
+func (in Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
+	e.Why = append(e.Why, v1alpha1.SuspensionText(in.Labels)+": changes of its pod template are denied, unless isBlockingUp is off or shadow is on")
 	failed := c
 	if failed == nil || failed.Status.Phase != v1alpha1.ReleaseSuspend {
-		failed = f.newest(v1alpha1.ReleaseSuspend)
+		failed = in.newest(v1alpha1.ReleaseSuspend)
 	}
 	if failed != nil {
 		for _, line := range failedPods(failed) {
@@ -99,51 +99,51 @@ func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 			}
 		}
 	}
-	f.explainCurrent(e, c, failed)
-	repair := WayOut{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
-	restart := WayOut{"or use the repair to restart the pods, if the cause was outside of the template", f.command("retry")}
-	if b := v1alpha1.CurrentBypassOf(f.Labels, f.Annotations); b.UsesRepair() {
+	in.explainCurrent(e, c, failed)
+	repair := WayOut{"release a repair, once per suspension", in.command("repair", "--image CONTAINER=IMAGE")}
+	restart := WayOut{"or use the repair to restart the pods, if the cause was outside of the template", in.command("retry")}
+	if b := v1alpha1.CurrentBypassOf(in.Labels, in.Annotations); b.UsesRepair() {
 		e.Why = append(e.Why, fmt.Sprintf("a repair of this suspension was already admitted for %s", b.User))
-		repair = WayOut{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
-		restart = WayOut{"or use another repair to restart the pods, if the cause was outside of the template", f.command("retry", "--again")}
+		repair = WayOut{"release another repair", in.command("repair", "--again", "--image CONTAINER=IMAGE")}
+		restart = WayOut{"or use another repair to restart the pods, if the cause was outside of the template", in.command("retry", "--again")}
 	}
 	e.WaysOut = append(e.WaysOut, repair, restart)
-	f.addRollback(e)
-	e.WaysOut = append(e.WaysOut, WayOut{"see whether a change would be denied now", Command("simulate apply", "", f.Namespace, "-f FILE")})
+	in.addRollback(e)
+	e.WaysOut = append(e.WaysOut, WayOut{"see whether a change would be denied now", Command("simulate apply", "", in.Namespace, "-f FILE")})
 }
 
 // explainCurrent adds the ways out that the current release of a suspended workload has. Verdicts
 // change only the current release: after a repair or rollback was admitted, the ways out are those of
 // that newer release.
-func (f Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
+func (in Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
 	switch {
 	case c == nil:
 	case c == failed && e.Reason == v1alpha1.ReasonOrderNotAccepted:
 		e.WaysOut = append(e.WaysOut, checkServer(c))
 	case c == failed && e.Reason == v1alpha1.ReasonFailedCheckLost: // no verdict changes it
 	case c == failed:
-		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(c)+"-m REASON")})
+		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", in.command("approve", orderFlag(c)+"-m REASON")})
 	case e.State == StateHeld:
-		f.explainUnjudged(e, c)
+		in.explainUnjudged(e, c)
 	case e.State == StateRunning:
-		f.explainRunning(e, c)
+		in.explainRunning(e, c)
 	}
 }
 
-func (f Input) addRollback(e *Explanation) {
-	if to := f.rollbackTarget(); to != "" {
-		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which a suspension does not deny", f.command("rollback", "--to "+to)})
+func (in Input) addRollback(e *Explanation) {
+	if to := in.rollbackTarget(); to != "" {
+		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which a suspension does not deny", in.command("rollback", "--to "+to)})
 	}
 }
 
 // rollbackTarget returns the version to roll back to, or "". After a version failed that had succeeded, there is no
 // ChangeWorkload of a version that succeeded, because those of earlier releases were deleted. The saved templates remain.
-func (f Input) rollbackTarget() string {
-	if last := f.LastSucceeded(); last != nil {
+func (in Input) rollbackTarget() string {
+	if last := in.LastSucceeded(); last != nil {
 		return last.Spec.Reversion
 	}
-	failed := savedtemplate.FailedVersions(f.Releases)
-	saved, _ := savedtemplate.Newest(f.Saved, f.CurrentRelease().Version, func(version string) bool { return failed[version] })
+	failed := savedtemplate.FailedVersions(in.Releases)
+	saved, _ := savedtemplate.Newest(in.Saved, in.CurrentRelease().Version, func(version string) bool { return failed[version] })
 	return saved.Release.Version
 }
 
@@ -168,9 +168,9 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 	return ""
 }
 
-func (f Input) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (in Input) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	why := "the rollout is held because it is unjudged"
-	if v1alpha1.SuspensionOf(f.Labels) == "" {
+	if v1alpha1.SuspensionOf(in.Labels) == "" {
 		why += "; a newer template is admitted"
 	}
 	e.Why = append(e.Why, why)
@@ -179,13 +179,13 @@ func (f Input) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.WaysOut = append(e.WaysOut, checkServer(c))
 		return
 	}
-	f.addVerdicts(e, c)
+	in.addVerdicts(e, c)
 }
 
-func (f Input) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (in Input) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	flag := orderFlag(c)
 	e.WaysOut = append(e.WaysOut,
-		WayOut{"judge it: pass", f.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", f.command("reject", flag+"-m REASON")})
+		WayOut{"judge it: pass", in.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", in.command("reject", flag+"-m REASON")})
 }
 
 // checkServer is the way out of an order that the server did not accept.
@@ -197,26 +197,26 @@ func checkServer(c *v1alpha1.ChangeWorkload) WayOut {
 	return WayOut{check, "kubectl breakwater doctor"}
 }
 
-func (f Input) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (in Input) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if c == nil {
 		return
 	}
 	e.Why = append(e.Why, failedPods(c)...)
 	switch e.Reason {
 	case v1alpha1.ReasonReleaseTimedOut:
-		e.WaysOut = append(e.WaysOut, WayOut{"find out why its pods are not Ready; the release continues when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
+		e.WaysOut = append(e.WaysOut, WayOut{"find out why its pods are not Ready; the release continues when one becomes Ready", "kubectl describe pods -n " + in.Namespace})
 	case v1alpha1.ReasonOrderNotAccepted:
-		e.WaysOut = append(e.WaysOut, checkServer(c), WayOut{"restart the pods in a new release", f.command("retry")})
+		e.WaysOut = append(e.WaysOut, checkServer(c), WayOut{"restart the pods in a new release", in.command("retry")})
 	default:
 		if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held != nil && held.Message != "" {
 			e.Why = append(e.Why, held.Message)
 		}
 	}
-	f.addRollback(e)
+	in.addRollback(e)
 }
 
 // explainRunning says what a running release waits for.
-func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (in Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
 	}
@@ -226,7 +226,7 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.Why = append(e.Why, held.GetMessage())
 	}
 	listed := 0
-	for _, b := range f.BatchesOf(c) {
+	for _, b := range in.BatchesOf(c) {
 		why := waits(&b)
 		if why == "" {
 			continue
@@ -238,18 +238,18 @@ func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		e.Why = append(e.Why, "batch "+b.Name+" "+why)
 	}
 	if e.Reason == v1alpha1.ReasonRolloutStuck {
-		e.WaysOut = append(e.WaysOut, WayOut{"see what its controller reports", fmt.Sprintf("kubectl describe %s -n %s", f.subject(), f.Namespace)})
+		e.WaysOut = append(e.WaysOut, WayOut{"see what its controller reports", fmt.Sprintf("kubectl describe %s -n %s", in.subject(), in.Namespace)})
 	}
-	if len(f.BatchesOf(c)) == 0 {
+	if len(in.BatchesOf(c)) == 0 {
 		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
-		if f.LastSucceeded() != nil && f.Kind != workload.KnativeService.Argument() {
+		if in.LastSucceeded() != nil && in.Kind != workload.KnativeService.Argument() {
 			e.Why = append(e.Why, "if a pod does not run and none becomes Ready, Breakwater may roll back "+
 				"(OpsConfigInfo of type self-healing: by default on, after 2m; docs/change/rollback.md)")
 		}
-		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
+		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + in.Namespace})
 	}
 	if resumed && e.Reason != v1alpha1.ReasonOrderPending || e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped
-		f.addVerdicts(e, c)
+		in.addVerdicts(e, c)
 	}
-	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", f.command("status", "--timeout 10m")})
+	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", in.command("status", "--timeout 10m")})
 }

@@ -34,33 +34,33 @@ type Input struct {
 
 // CurrentRelease returns the release of the workload's pod template; zero if the workload has none. A template
 // that the webhook has not seen becomes the next attempt.
-func (f Input) CurrentRelease() v1alpha1.Release {
-	annotated, _ := v1alpha1.ReleaseOf(f.Annotations)
-	if f.Missed != "" {
-		return v1alpha1.Release{Version: f.Missed, Attempt: annotated.NextAttempt()}
+func (in Input) CurrentRelease() v1alpha1.Release {
+	annotated, _ := v1alpha1.ReleaseOf(in.Annotations)
+	if in.Missed != "" {
+		return v1alpha1.Release{Version: in.Missed, Attempt: annotated.NextAttempt()}
 	}
 	return annotated
 }
 
 // Find returns the ChangeWorkload of a release, or nil.
-func (f Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
-	for i := range f.Releases {
-		if f.Releases[i].Release() == release {
-			return &f.Releases[i]
+func (in Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
+	for i := range in.Releases {
+		if in.Releases[i].Release() == release {
+			return &in.Releases[i]
 		}
 	}
 	return nil
 }
 
 // CurrentChangeWorkload returns the ChangeWorkload of the workload's current release, or nil.
-func (f Input) CurrentChangeWorkload() *v1alpha1.ChangeWorkload { return f.Find(f.CurrentRelease()) }
+func (in Input) CurrentChangeWorkload() *v1alpha1.ChangeWorkload { return in.Find(in.CurrentRelease()) }
 
 // BatchesOf returns the batches of a release in their order.
-func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
+func (in Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 	var own []v1alpha1.ChangePod
-	for i := range f.Batches {
-		if metav1.IsControlledBy(&f.Batches[i], c) {
-			own = append(own, f.Batches[i])
+	for i := range in.Batches {
+		if metav1.IsControlledBy(&in.Batches[i], c) {
+			own = append(own, in.Batches[i])
 		}
 	}
 	slices.SortFunc(own, func(a, b v1alpha1.ChangePod) int { return cmp.Compare(a.Spec.BatchNo, b.Spec.BatchNo) })
@@ -68,11 +68,11 @@ func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 }
 
 // LastSucceeded returns the newest release of another version that succeeded with pods, or nil.
-func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
-	current := f.CurrentRelease()
+func (in Input) LastSucceeded() *v1alpha1.ChangeWorkload {
+	current := in.CurrentRelease()
 	var last *v1alpha1.ChangeWorkload
-	for i := range f.Releases {
-		c := &f.Releases[i]
+	for i := range in.Releases {
+		c := &in.Releases[i]
 		if c.SucceededWithPods() && c.Spec.Reversion != current.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
 			last = c
 		}
@@ -80,10 +80,10 @@ func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
 	return last
 }
 
-func (f Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
+func (in Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	var found *v1alpha1.ChangeWorkload
-	for i := range f.Releases {
-		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
+	for i := range in.Releases {
+		if c := &in.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
 			found = c
 		}
 	}

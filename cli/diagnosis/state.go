@@ -59,15 +59,15 @@ func (r ReleaseState) After(waited time.Duration) ReleaseState {
 
 // StateOf returns the state of release awaited of the workload, which was its current one when the
 // command started.
-func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
-	if !f.OptedIn {
-		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", NotOptedIn(f.Namespace, f.NamespaceLabel)}
+func (in Input) StateOf(awaited v1alpha1.Release) ReleaseState {
+	if !in.OptedIn {
+		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", NotOptedIn(in.Namespace, in.NamespaceLabel)}
 	}
-	r := StateOf(awaited, f.CurrentRelease(), f.Find(awaited))
-	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
+	r := StateOf(awaited, in.CurrentRelease(), in.Find(awaited))
+	if in.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
 		r.Message = "the webhook has not seen the pod template, so it is not judged yet"
 	}
-	switch b := v1alpha1.RollbackOf(f.Annotations); {
+	switch b := v1alpha1.RollbackOf(in.Annotations); {
 	case b == nil:
 	case b.From() == awaited:
 		r.Message = fmt.Sprintf("Breakwater rolled it back to version %s, attempt %d (%s): %s", b.ToVersion, b.Attempt, b.Kind.Reason(), b.Message)

@@ -22,18 +22,18 @@ func Plain(word string, _ State) string { return word }
 const maxPods = 20
 
 // Tree draws a workload with its releases, newest first, their batches and pods.
-func Tree(f Input, paint Paint) string {
-	currentRelease := f.CurrentRelease()
-	label := f.Namespace + "/" + f.subject()
-	if v1alpha1.SuspensionOf(f.Labels) != "" {
+func Tree(in Input, paint Paint) string {
+	currentRelease := in.CurrentRelease()
+	label := in.Namespace + "/" + in.subject()
+	if v1alpha1.SuspensionOf(in.Labels) != "" {
 		label += "  " + paint("suspended", StateHeld)
 	}
 	tree := treeprint.NewWithRoot(label)
-	if f.Unreadable != nil {
-		tree.AddNode(text.OneLine(f.Unreadable.Error()))
+	if in.Unreadable != nil {
+		tree.AddNode(text.OneLine(in.Unreadable.Error()))
 		return tree.String()
 	}
-	releases := slices.Clone(f.Releases)
+	releases := slices.Clone(in.Releases)
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int { return cmp.Compare(b.Spec.Attempt, a.Spec.Attempt) })
 	if len(releases) == 0 {
 		tree.AddNode("no release")
@@ -48,7 +48,7 @@ func Tree(f Input, paint Paint) string {
 		branch := tree.AddBranch(fmt.Sprintf("release %s attempt %d%s  %s %s  %d of %d pods passed%s",
 			shortVersion(c.Spec.Reversion), c.Spec.Attempt, current, paint(string(state.State), state.State), state.Reason,
 			c.Status.Counts.Passed, c.Status.Counts.Pods, failedCount(c.Status.Counts)))
-		for _, b := range f.BatchesOf(c) {
+		for _, b := range in.BatchesOf(c) {
 			addBatch(branch, &b, paint)
 		}
 	}
