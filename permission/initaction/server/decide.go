@@ -72,30 +72,30 @@ type Decision struct {
 }
 
 // Decide returns the next action.
-func Decide(f Input) Decision {
+func Decide(in Input) Decision {
 	switch {
-	case f.DeletedOrCompleted:
+	case in.DeletedOrCompleted:
 		return Decision{Action: Stop, Reason: podmeta.ReasonPodTerminating}
-	case len(f.IPs) == 0:
+	case len(in.IPs) == 0:
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForPodIP}
-	case !f.HasFinalizer:
+	case !in.HasFinalizer:
 		// Without the finalizer the pod could disappear before its grants are revoked,
 		// and a finalizer cannot be added to a terminating pod.
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForFinalizer}
-	case !f.ApplicationsKnown:
+	case !in.ApplicationsKnown:
 		return Decision{Action: ReadApplications, Reason: podmeta.ReasonRegistering}
-	case f.OtherIPs:
+	case in.OtherIPs:
 		// Also if the pod may begin no attempt: another pod may have such an address.
 		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
 	}
 	var apply, poll string
 	granted := 0
-	for _, set := range f.Sets {
-		app, ok := f.Applications[set]
+	for _, set := range in.Sets {
+		app, ok := in.Applications[set]
 		switch {
 		case ok && app.State == api.Granted:
 			granted++
-		case ok && isDeniedOrFailed(app.State) && f.Breaker.Entry.Counted[app.ID] < app.Attempt:
+		case ok && isDeniedOrFailed(app.State) && in.Breaker.Entry.Counted[app.ID] < app.Attempt:
 			return Decision{Action: RecordFailure, Set: set, Reason: reasonForState(app.State)}
 		case ok && (app.State == api.Requested || app.State == api.Applying || app.State == api.Revoking):
 			// Grants of a previous sandbox at this address are revoked first.
@@ -105,23 +105,23 @@ func Decide(f Input) Decision {
 		}
 	}
 	switch {
-	case granted == len(f.Sets):
+	case granted == len(in.Sets):
 		return Decision{Action: Complete, Reason: podmeta.ReasonPermissionGranted}
-	case apply != "" && f.Breaker.State == podbreaker.MayBegin:
-		return prepareApply(f, apply)
+	case apply != "" && in.Breaker.State == podbreaker.MayBegin:
+		return prepareApply(in, apply)
 	case poll != "":
-		return Decision{Action: Poll, Set: poll, Reason: reasonForState(f.Applications[poll].State)}
+		return Decision{Action: Poll, Set: poll, Reason: reasonForState(in.Applications[poll].State)}
 	}
-	return waitForBreaker(f)
+	return waitForBreaker(in)
 }
 
 // prepareApply returns the action that must precede the request of a set, or Apply.
-func prepareApply(f Input, set string) Decision {
-	_, retried := f.Applications[set]
+func prepareApply(in Input, set string) Decision {
+	_, retried := in.Applications[set]
 	switch {
-	case !f.Prepared:
+	case !in.Prepared:
 		return Decision{Action: Prepare, Reason: podmeta.ReasonRegistering}
-	case (retried || f.Breaker.Exists) && !f.BreakerAcquired:
+	case (retried || in.Breaker.Exists) && !in.BreakerAcquired:
 		// The first attempt does not need the breaker, because a repeated request returns
 		// the same application.
 		return Decision{Action: AcquireBreaker, Reason: podmeta.ReasonPermissionRequested}
@@ -130,14 +130,14 @@ func prepareApply(f Input, set string) Decision {
 }
 
 // waitForBreaker returns WaitForBreaker with the reason of the breaker's state.
-func waitForBreaker(f Input) Decision {
-	switch f.Breaker.State {
+func waitForBreaker(in Input) Decision {
+	switch in.Breaker.State {
 	case podbreaker.OpenDenied:
 		return Decision{Action: WaitForBreaker, Reason: podmeta.ReasonBreakerOpenDenied}
 	case podbreaker.OpenFailed:
-		return Decision{Action: WaitForBreaker, Until: f.Breaker.Next, Reason: podmeta.ReasonBreakerOpenFailed}
+		return Decision{Action: WaitForBreaker, Until: in.Breaker.Next, Reason: podmeta.ReasonBreakerOpenFailed}
 	}
-	return Decision{Action: WaitForBreaker, Until: f.Breaker.Next, Reason: podmeta.ReasonPermissionRequested}
+	return Decision{Action: WaitForBreaker, Until: in.Breaker.Next, Reason: podmeta.ReasonPermissionRequested}
 }
 
 func isDeniedOrFailed(s api.State) bool { return s == api.Denied || s == api.Failed }

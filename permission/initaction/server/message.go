@@ -79,7 +79,7 @@ func breakerMessage(o podbreaker.State, e podbreaker.Entry, next time.Time) stri
 }
 
 // waitingMessage is the message of the condition while the pod waits.
-func waitingMessage(f Input, d Decision) string {
+func waitingMessage(in Input, d Decision) string {
 	var parts []string
 	switch d.Reason {
 	case podmeta.ReasonWaitingForPodIP:
@@ -89,20 +89,20 @@ func waitingMessage(f Input, d Decision) string {
 	case podmeta.ReasonPodTerminating:
 		parts = append(parts, "the pod is being deleted or is completed; no permission is granted to it")
 	case podmeta.ReasonBreakerOpenDenied:
-		parts = append(parts, breakerMessage(podbreaker.OpenDenied, f.Breaker.Entry, d.Until)+"; last denial: "+f.Breaker.Entry.Message)
+		parts = append(parts, breakerMessage(podbreaker.OpenDenied, in.Breaker.Entry, d.Until)+"; last denial: "+in.Breaker.Entry.Message)
 	case podmeta.ReasonBreakerOpenFailed:
-		parts = append(parts, breakerMessage(podbreaker.OpenFailed, f.Breaker.Entry, d.Until)+"; last failure: "+f.Breaker.Entry.Message)
+		parts = append(parts, breakerMessage(podbreaker.OpenFailed, in.Breaker.Entry, d.Until)+"; last failure: "+in.Breaker.Entry.Message)
 	case podmeta.ReasonPermissionRequested:
 		if d.Action == WaitForBreaker {
 			parts = append(parts, "another call of this pod requests the permissions; this call waits for it, until "+formatTime(d.Until)+" at the latest")
 		}
 	}
-	for _, set := range f.Sets {
-		app, ok := f.Applications[set]
+	for _, set := range in.Sets {
+		app, ok := in.Applications[set]
 		switch {
 		case ok && app.State != api.Granted && d.Action != WaitForBreaker:
 			parts = append(parts, applicationMessage(app))
-		case !ok && f.ApplicationsKnown && len(parts) == 0:
+		case !ok && in.ApplicationsKnown && len(parts) == 0:
 			parts = append(parts, fmt.Sprintf("permission set %s was not requested yet", set))
 		}
 		for _, leak := range app.Leaked {
@@ -110,7 +110,7 @@ func waitingMessage(f Input, d Decision) string {
 		}
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "the init-action-server reads the state of "+joinSets(f.Sets)+" from the permission centre")
+		parts = append(parts, "the init-action-server reads the state of "+joinSets(in.Sets)+" from the permission centre")
 	}
 	return text.Truncate(strings.Join(parts, "; "), maxMessage)
 }

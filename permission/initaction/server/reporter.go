@@ -42,10 +42,10 @@ func newConditionReporter(s *server, pod *corev1.Pod) *conditionReporter {
 }
 
 // progress reports a step that may take long.
-func (r *conditionReporter) progress(ctx context.Context, f Input, d Decision) {
+func (r *conditionReporter) progress(ctx context.Context, in Input, d Decision) {
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
-		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
+		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(in, d))
 	case AcquireBreaker, Apply, ReadApplications, Prepare, RevokeOtherIPs, RecordFailure, Complete:
 		// These actions usually take milliseconds, and other methods report their results.
 	}
@@ -145,14 +145,14 @@ func (r *conditionReporter) closed(ctx context.Context, before podbreaker.Entry,
 	delivery.SendBestEffort(ctx, r.Events, d)
 }
 
-func (r *conditionReporter) granted(ctx context.Context, f Input, took time.Duration) string {
-	message := fmt.Sprintf("granted %s to %s in %s", joinSets(f.Sets), strings.Join(f.IPs, ", "), took.Round(time.Millisecond))
+func (r *conditionReporter) granted(ctx context.Context, in Input, took time.Duration) string {
+	message := fmt.Sprintf("granted %s to %s in %s", joinSets(in.Sets), strings.Join(in.IPs, ", "), took.Round(time.Millisecond))
 	r.lastWrite = time.Time{}
 	if r.lastCondition.Status != corev1.ConditionTrue {
 		r.setCondition(ctx, corev1.ConditionTrue, podmeta.ReasonPermissionGranted, message)
 		r.Recorder.Event(r.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionGranted, message)
-		for _, set := range f.Sets {
-			delivery.SendBestEffort(ctx, r.Events, podmeta.PermissionEvent(events.PermissionGranted, r.pod, f.Applications[set]))
+		for _, set := range in.Sets {
+			delivery.SendBestEffort(ctx, r.Events, podmeta.PermissionEvent(events.PermissionGranted, r.pod, in.Applications[set]))
 		}
 	}
 	return message
