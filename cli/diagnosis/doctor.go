@@ -44,12 +44,20 @@ type Part struct {
 func Parts() []Part {
 	const change, policy = ".app.ops.cloud.alipay.com", ".policy.kruise.io"
 	return []Part{
-		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change, "metricchecks.judge.breakwater.dev"},
-			[]string{"controller", "webhook", "openapi"}, true, false},
-		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
-			[]string{"protection-controller", "protection-webhook"}, false, true},
-		{"permission", []string{"breakwater-permission"}, nil,
-			[]string{"permission-controller", "permission-webhook", "init-action-server", centre}, false, false},
+		{
+			Name: "change", Configurations: []string{"breakwater"},
+			CRDs:        []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change, "metricchecks.judge.breakwater.dev"},
+			Deployments: []string{"controller", "webhook", "openapi"}, Knative: true,
+		},
+		{
+			Name: "protection", Configurations: []string{"breakwater-protection", "breakwater-deletionflow"},
+			CRDs:        []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
+			Deployments: []string{"protection-controller", "protection-webhook"}, Budgets: true,
+		},
+		{
+			Name: "permission", Configurations: []string{"breakwater-permission"},
+			Deployments: []string{"permission-controller", "permission-webhook", "init-action-server", centre},
+		},
 	}
 }
 
