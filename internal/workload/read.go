@@ -79,6 +79,9 @@ func (w *Workload) Observed() bool { return w.counts.observed }
 // HasOldPods reports whether pods of an earlier version exist.
 func (w *Workload) HasOldPods() bool { return w.counts.all > w.counts.updated }
 
+// Surged reports whether as many pods of the current version exist as are desired, and pods of an earlier version, too.
+func (w *Workload) Surged() bool { return w.counts.updated >= w.counts.wanted && w.HasOldPods() }
+
 // StoppedBeforeReplicaSet reports whether the workload has no ReplicaSet of its template because the rollout is
 // paused or held: the controller creates none meanwhile, so the observed pods are all of other templates. A hold
 // itself begins only after a ReplicaSet was created.

@@ -58,6 +58,8 @@ type Workload struct {
 	Replicas int32
 	// Updated: the desired pods exist, and no pod of an earlier version does.
 	Updated bool
+	// Surged: as many pods of the current version exist as are desired, and pods of an earlier version, too.
+	Surged bool
 	// Unavailable is how many of Replicas are not available.
 	Unavailable int32
 	// Misscheduled is how many nodes have a pod that Replicas does not include, such as nodes that became Ready a moment ago.

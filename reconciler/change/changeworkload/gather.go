@@ -70,6 +70,7 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		Attempt:          attempt,
 		Replicas:         replicas,
 		Updated:          updated,
+		Surged:           w.Surged(),
 		Unavailable:      unavailable,
 		Misscheduled:     w.Misscheduled(),
 		Stuck:            stuck,

@@ -145,6 +145,8 @@ func holdConsequence(in Input) string {
 		return "; pods that are added or recreated meanwhile get the new version, unless your partition keeps the former one"
 	case in.Workload.OfKruiseRollout:
 		return "; OpenKruise Rollouts may continue the rollout: pause its Rollout (spec.strategy.paused)"
+	case workload.Deployment.Is(ref.APIVersion, ref.Kind) && in.Workload.Surged:
+		return "; Kubernetes deletes the former pods when the new ones are available" // also while it is paused
 	default:
 		return ""
 	}

@@ -556,10 +556,12 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 	const (
 		former   = "; pods that are deleted meanwhile are recreated with the former version"
 		newer    = "; pods that are deleted meanwhile are recreated with the new version"
+		deleted  = "; Kubernetes deletes the former pods when the new ones are available"
 		kruise   = "; pods that are added or recreated meanwhile get the new version, unless your partition keeps the former one"
 		rolling  = `{"replicas":3,"updatedReplicas":1,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`
 		complete = `{"replicas":3,"updatedReplicas":3,"availableReplicas":3,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":3}`
 		crashing = `{"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
+		surged   = `{"replicas":5,"updatedReplicas":4,"availableReplicas":1}`
 		onDelete = `{"type":"OnDelete"}`
 		canary   = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
 	)
@@ -573,6 +575,8 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 		begins, held     string
 	}{
 		"Deployment":                             {workload.Deployment, "{}", rolling, "", ""},
+		"Deployment, all new pods exist":         {workload.Deployment, "{}", surged, deleted, deleted},
+		"Deployment, complete":                   {workload.Deployment, "{}", complete, "", ""},
 		"DaemonSet":                              {workload.DaemonSet, "{}", rolling, newer, newer},
 		"DaemonSet, complete":                    {workload.DaemonSet, "{}", complete, newer, newer},
 		"StatefulSet":                            {workload.StatefulSet, "{}", rolling, former, former},
