@@ -2,6 +2,7 @@ package docs
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ type manifest struct {
 		Labels map[string]string
 	}
 	Spec struct {
-		Template struct{ Spec corev1.PodSpec }
+		Template corev1.PodTemplateSpec
 	}
 }
 
@@ -73,4 +74,28 @@ func unrestricted(pod corev1.PodSpec, c corev1.Container) (missing []string) {
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// Cluster Autoscaler removes no node with a pod that has an emptyDir, unless an annotation of the pod names the volume.
+func TestProcessesDoNotKeepNodes(t *testing.T) {
+	checked := 0
+	for _, part := range []string{"core", "judge", "notify", "protection", "permission"} {
+		for _, file := range tracked(t, "config/"+part+"/*.yaml") {
+			for _, m := range objectsIn[manifest](t, file) {
+				named := strings.Split(m.Spec.Template.Annotations["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"], ",")
+				for _, v := range m.Spec.Template.Spec.Volumes {
+					if v.EmptyDir == nil {
+						continue
+					}
+					checked++
+					if !slices.Contains(named, v.Name) {
+						t.Errorf("%s: volume %s of %s %s keeps its node", file, v.Name, m.Kind, m.Metadata.Name)
+					}
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no emptyDir was checked")
+	}
 }
