@@ -164,6 +164,16 @@ func TestALabelThatDoesNotProtectTheKindWarns(t *testing.T) {
 			t.Errorf("%s: %s", manifest, r)
 		}
 	}
+	// Dependent objects of a DaemonSet are counted. The labels of Endpoints are copies.
+	for _, manifest := range []string{
+		"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, LABEL}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}",
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: web, LABEL}}",
+	} {
+		r := n.Try(t, strings.Replace(manifest, "LABEL", `labels: {`+disableCascadingLabel+`: "true"}`, 1), "create", "-n", n.name, "--dry-run=server", "-f", "-")
+		if r.Code != 0 || strings.Contains(r.Stderr, always) {
+			t.Errorf("%s: %s", manifest, r)
+		}
+	}
 	// Its controller may have copied the label.
 	r = n.Try(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {"+deleteProtectionLabel+": Cascading}, ownerReferences: "+
 		"[{apiVersion: v1, kind: ConfigMap, name: a, uid: a, controller: true}]}}", "create", "-n", n.name, "--dry-run=server", "-f", "-")

@@ -47,6 +47,20 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 		n.run(t, "delete", resource, "web")
 	}
 
+	for _, tc := range []struct {
+		kind, spec string
+		warns      bool
+	}{
+		{"v1alpha1, kind: CloneSet", "{}", false}, {"v1alpha1, kind: SidecarSet", "{}", false},
+		{"v1, kind: Rocket", "{replicas: 0}", false}, {"v1, kind: Rocket", "{}", true}, {"v1, kind: Fleet", "{size: 3}", true},
+	} {
+		r := n.Try(t, fmt.Sprintf("{apiVersion: apps.kruise.io/%s, metadata: {name: web, labels: {%s: Cascading}}, spec: %s}", tc.kind, deleteProtectionLabel, tc.spec),
+			"create", "-n", n.name, "--dry-run=server", "-f", "-")
+		if r.Code != 0 || strings.Contains(r.Stderr, "web is not protected from deletion") != tc.warns {
+			t.Errorf("%s with spec %s: %s", tc.kind, tc.spec, r)
+		}
+	}
+
 	// Other kinds are protected only with spec.replicas. A Fleet is cluster-scoped.
 	for kind, resource := range map[string]string{"Rocket": "rockets.apps.kruise.io", "Fleet": "fleets.apps.kruise.io"} {
 		n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, kind, disableCascadingLabel))
