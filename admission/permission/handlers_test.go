@@ -115,6 +115,9 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 			if allowed := tc.want == DecisionInjected || tc.want == DecisionNoPermissionSet; answer.Response.Allowed != allowed {
 				t.Errorf("allowed is %v", answer.Response.Allowed)
 			}
+			if tc.want != admission.DecisionError {
+				checkForbidden(t, answer)
+			}
 			if tc.want != DecisionInjected {
 				return
 			}
@@ -231,7 +234,16 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 			if answer.Response.Allowed == denied {
 				t.Errorf("allowed is %v", answer.Response.Allowed)
 			}
+			checkForbidden(t, answer)
 		})
+	}
+}
+
+// checkForbidden checks that a denial has a status for which no tool deletes the object to create it again, as for 409 and 422.
+func checkForbidden(t *testing.T, answer admission.Answer) {
+	t.Helper()
+	if result := answer.Response.Result; !answer.Response.Allowed && (result.Code != http.StatusForbidden || result.Reason != metav1.StatusReasonForbidden) {
+		t.Errorf("denied with %d %s, want 403 Forbidden", result.Code, result.Reason)
 	}
 }
 

@@ -71,8 +71,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	}
 	sets, err := podmeta.ParseSets(value)
 	if err != nil {
-		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s of the %s: %v", podmeta.PermissionSetAnnotation, source, err))
+		return deny(DecisionInvalid, fmt.Sprintf("annotation %s of the %s: %v", podmeta.PermissionSetAnnotation, source, err))
 	}
 	if len(sets) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
@@ -82,7 +81,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	}
 	if p.Spec.HostNetwork {
 		if message := h.SetChecker.hostNetworkDenial(ctx, sets); message != "" {
-			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
+			return deny(DecisionHostNetwork, message)
 		}
 	}
 	s, bundle := h.Settings(), h.Bundle()
@@ -111,7 +110,7 @@ func onWindows(s *corev1.PodSpec) bool {
 
 // denyWindows denies pods on Windows whose sets the annotation of the source, such as "pod", requests.
 func denyWindows(source string) admission.Answer {
-	return deny(DecisionWindows, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+	return deny(DecisionWindows, fmt.Sprintf(
 		"the pods run on Windows, and the init container that requests permissions runs only on Linux; annotation %s of the %s requests sets; to request none, give the pods an empty annotation",
 		podmeta.PermissionSetAnnotation, source))
 }
@@ -132,6 +131,8 @@ func (c SetChecker) hostNetworkDenial(ctx context.Context, sets []string) string
 	return ""
 }
 
-func deny(decision string, code int32, reason metav1.StatusReason, message string) admission.Answer {
-	return admission.Deny(decision, metav1.Status{Code: code, Reason: reason, Message: message})
+// deny answers 403 also for an invalid annotation: kubectl apply --force and force of Flux delete an object whose update
+// is answered 409 or 422, and create it again.
+func deny(decision, message string) admission.Answer {
+	return admission.Deny(decision, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }

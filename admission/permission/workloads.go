@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -54,8 +53,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	all, err := w.sets()
 	if err != nil {
-		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s: %v", podmeta.PermissionSetAnnotation, err))
+		return deny(DecisionInvalid, fmt.Sprintf("annotation %s: %v", podmeta.PermissionSetAnnotation, err))
 	}
 	if len(all) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
@@ -65,13 +63,12 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	f := h.SetChecker.Check(ctx, all)
 	if len(f.Unknown) > 0 {
-		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre; correct the name or register the set first",
-				podmeta.PermissionSetAnnotation, strings.Join(f.Unknown, ", ")))
+		return deny(DecisionUnknownSet, fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre; correct the name or register the set first",
+			podmeta.PermissionSetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
 		if message := h.SetChecker.hostNetworkDenial(ctx, w.setsOfPods()); message != "" && f.Err == nil {
-			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
+			return deny(DecisionHostNetwork, message)
 		}
 	}
 	if f.Err != nil {

@@ -36,8 +36,9 @@ func (Validator) Admit(_ context.Context, req *admissionv1.AdmissionRequest) adm
 	}
 	if _, err := workload.Kinds(cm.Data); err != nil {
 		return admission.Deny(Invalid, metav1.Status{
-			Code:    http.StatusUnprocessableEntity,
-			Reason:  metav1.StatusReasonInvalid,
+			// For 422, tools with an option to force would delete the ConfigMap.
+			Code:    http.StatusForbidden,
+			Reason:  metav1.StatusReasonForbidden,
 			Message: "data." + err.Error(),
 			Details: &metav1.StatusDetails{Kind: "ConfigMap", Name: cm.Name, Causes: []metav1.StatusCause{{
 				Type: metav1.CauseTypeFieldValueInvalid, Field: "data." + workload.KindsKey, Message: err.Error(),

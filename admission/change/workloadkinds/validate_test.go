@@ -2,10 +2,12 @@ package workloadkinds
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -28,5 +30,8 @@ func TestAnInvalidConfigMapIsDeniedWithEntryFieldAndFix(t *testing.T) {
 	r := ask(cloneSet+mistake, "config-workloads")
 	if r.Allowed || !strings.HasPrefix(r.Result.Message, "data.kinds[1].revisions: ") || !strings.Contains(r.Result.Message, "write ReplicaSet or") {
 		t.Errorf("said %v", r.Result)
+	}
+	if r.Result.Code != http.StatusForbidden || r.Result.Reason != metav1.StatusReasonForbidden {
+		t.Errorf("denied with %d %s, want 403 Forbidden", r.Result.Code, r.Result.Reason)
 	}
 }
