@@ -276,6 +276,29 @@ func TestNoToolPrunesTheVolumeOfThePermissionCentre(t *testing.T) {
 	}
 }
 
+// With the namespace, all parts are deleted.
+func TestToolsOfGitOpsKeepTheNamespaceThatTheyRemoveWithOnePart(t *testing.T) {
+	namespaces := 0
+	for _, p := range parts(t) {
+		for _, m := range p.Manifests {
+			found := map[string]any{}
+			objects(t, found, m.Name, m.Text)
+			o, ok := found["v1 Namespace <nil>/altershieldoperator-system"].(map[string]any)
+			if !ok {
+				continue
+			}
+			namespaces++
+			want := map[string]any{"argocd.argoproj.io/sync-options": "Prune=false,Delete=false", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+			if diff := cmp.Diff(want, o["metadata"].(map[string]any)["annotations"]); diff != "" {
+				t.Errorf("%s: - want, + got:\n%s", p.Name, diff)
+			}
+		}
+	}
+	if namespaces != 3 {
+		t.Errorf("%d parts have the namespace, want 3", namespaces)
+	}
+}
+
 // A Prometheus may select by label, such as release of kube-prometheus-stack.
 func TestMonitorsAndRulesHaveTheLabelsOfTheValues(t *testing.T) {
 	c, _ := write(t)
