@@ -138,7 +138,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 			t.Errorf("message of the rollback is %q", rollback.Message)
 		}
 	}
-	if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonSelfHealed) {
+	if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonSelfHealed) || !strings.HasSuffix(e, "; revert your manifest, too") {
 		t.Errorf("the Event is %q", e)
 	}
 

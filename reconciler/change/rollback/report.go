@@ -48,7 +48,7 @@ func (r *Reconciler) reportRollback(ctx context.Context, w *liveworkload.Workloa
 		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", decision.Message)
 	r.rollbacks.Add(ctx, 1, reason, w.Kind.Kind)
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason,
-		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, decision.Message, target.Proof)
+		"rolled back from version %s to version %s: %s; %s; revert your manifest, too", w.Release.Version, target.Version, decision.Message, target.Proof)
 }
 
 // reportDrop logs that a rollback request was dropped, and records an Event.
