@@ -75,7 +75,8 @@ func resources(found []Found) []Metric {
 	if _, ok := first(HealthNames); ok {
 		out = append(out, Metric{Signal: Health, Unit: "events", Metric: v1alpha1.Metric{
 			Name: "health", Kind: v1alpha1.KindCounter, Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
-			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), InitContainerInfo, PodCreated, PodDeleted))+`"`),
+			// Of the conditions, only true is read. Series without this label match, too.
+			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), InitContainerInfo, PodCreated, PodDeleted))+`",condition!~"false|unknown"`),
 		}})
 	}
 	return out

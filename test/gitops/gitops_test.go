@@ -207,13 +207,24 @@ func TestASyncOfARepairDoesNotFailInArgoCDAndThatOfAVersionThatIsRolledBackDoes(
 		for user, want := range map[string]string{"alice": "Healthy", "system:serviceaccount:altershieldoperator-system:controller": "Degraded"} {
 			o := parse(t, strings.ReplaceAll(workload, "%KIND", kind))
 			o.SetLabels(map[string]string{"altershield.defense.antgroup.com/suspend": "1700000000"})
-			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/bypass": `{"kind":"rollback","user":"` + user + `","attempt":3}`})
+			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/bypass": `{"kind":"rollback","user":"` + user + `","suspend":"1700000000","attempt":3}`})
 			if got, _ := run(t, all["apps_"+kind], o); got != want {
 				t.Errorf("%s, by %s: %s, want %s", kind, user, got, want)
 			}
-			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/hold": `{"attempt":3}`, "altershield.defense.antgroup.com/bypass": `{"kind":"repair","user":"` + user + `","attempt":3}`})
+			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/hold": `{"attempt":3}`, "altershield.defense.antgroup.com/bypass": `{"kind":"repair","user":"` + user + `","suspend":"1700000000","attempt":3}`})
 			if got, _ := run(t, all["apps_"+kind], o); got != "Degraded" {
 				t.Errorf("%s, a repair that failed: %s, want Degraded", kind, got)
+			}
+		}
+		for name, bypass := range map[string]string{
+			"of an earlier suspension": `{"kind":"repair","user":"alice","suspend":"1600000000","attempt":2}`,
+			"that has ended":           `{"kind":"repair","user":"alice","suspend":"1700000000","attempt":2,"ended":true}`,
+		} {
+			o := parse(t, strings.ReplaceAll(workload, "%KIND", kind))
+			o.SetLabels(map[string]string{"altershield.defense.antgroup.com/suspend": "1700000000"})
+			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/bypass": bypass})
+			if got, _ := run(t, all["apps_"+kind], o); got != "Degraded" {
+				t.Errorf("%s, a bypass %s: %s, want Degraded", kind, name, got)
 			}
 		}
 	}
