@@ -254,6 +254,8 @@ type ExcludedNodes struct {
 	// Nodes is the number of these nodes, and Updated the number of those whose pod has
 	// the current version.
 	Nodes, Updated int32
+	// Misscheduled is the number of nodes that are not Ready if the controller does not count such nodes; Nodes is then 0.
+	Misscheduled int32
 }
 
 // Without returns the desired number of pods without those on nodes that are not Ready, how many of them are not

@@ -72,7 +72,7 @@ func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload 
 		Updated:          updated,
 		Surged:           w.Surged(),
 		Unavailable:      unavailable,
-		Misscheduled:     w.Misscheduled(),
+		Misscheduled:     max(0, w.Misscheduled()-notReady.Misscheduled),
 		Stuck:            stuck,
 		Suspend:          v1alpha1.SuspensionOf(w.Labels),
 		Hold:             hold,

@@ -30,7 +30,7 @@ func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workl
 //
 // The DaemonSet controller does not count a node whose taint not-ready the pods do not
 // tolerate. Its status has the number of such nodes, but not their names. So while there are
-// any, excludeNotReadyNodes marks pods but returns no nodes.
+// any, excludeNotReadyNodes marks pods but returns the nodes as misscheduled.
 func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, notReady func(node string) bool) workload.ExcludedNodes {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}
@@ -57,7 +57,7 @@ func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, no
 		}
 	}
 	if w.Misscheduled() > 0 {
-		return workload.ExcludedNodes{}
+		return workload.ExcludedNodes{Misscheduled: out.Nodes}
 	}
 	return out
 }

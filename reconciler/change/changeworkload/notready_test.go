@@ -21,8 +21,9 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 		nodes                 int32
 		notReady              string // digits of nodes
 		notTolerated          string // digits of these nodes that the controller does not count
-		old, unready, waiting string // digits of pods: not of the release, not Ready, without a verdict
+		old, unready, waiting string // digits of pods: not of the release, not Ready, in a batch without a verdict
 		want                  v1alpha1.ReleasePhase
+		rolledOut             int32 // while Running
 	}{
 		"all nodes are Ready":                                                  {nodes: 4, want: success},
 		"a pod is not Ready, and its node is":                                  {nodes: 4, unready: "4", want: running},
@@ -33,7 +34,8 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 		"the only node is not Ready":                                           {nodes: 1, notReady: "1", unready: "1", want: running},
 		"a node is not Ready, another has the old version":                     {nodes: 4, notReady: "4", unready: "4", old: "34", want: running},
 		"a node is not Ready, another pod is not Ready":                        {nodes: 4, notReady: "4", unready: "34", want: running},
-		"a node is not Ready, another pod waits for its verdict":               {nodes: 4, notReady: "4", unready: "4", waiting: "3", want: running},
+		"a node is not Ready, another pod waits for its verdict":               {nodes: 4, notReady: "4", unready: "4", waiting: "3", want: running, rolledOut: 3},
+		"a node that is not Ready is not counted, a pod waits for its verdict": {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", waiting: "3", want: running, rolledOut: 3},
 		"a node that is not Ready is not counted":                              {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", want: success},
 		"a node that is not Ready is not counted, another has the old version": {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", old: "34", want: running},
 		"two nodes that are not Ready are not counted":                         {nodes: 4, notReady: "34", notTolerated: "34", unready: "34", want: success},
@@ -72,7 +74,9 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 						counts.UpdatedNumberScheduled++
 					}
 					in.Pods = append(in.Pods, podOf(p, in.ChangeWorkload, &workload.Workload{Kind: workload.DaemonSet}))
-					if !has(tc.unready, i) && !has(tc.waiting, i) {
+					if has(tc.waiting, i) {
+						judged(int(i), "")(&in)
+					} else if !has(tc.unready, i) {
 						judged(int(i), "pass")(&in)
 					}
 				}
@@ -81,8 +85,12 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 			w := workloadinformertest.Workload(t, workload.DaemonSet, d)
 			in.ExcludedNodes = excludeNotReadyNodes(w, all, in.Pods, func(node string) bool { return has(tc.notReady, lastDigit(node)) })
 			in.Workload = workloadOf(w, in.ExcludedNodes)
-			if got := Decide(in); got.Phase != tc.want {
+			got := Decide(in)
+			if got.Phase != tc.want {
 				t.Errorf("%s (%s: %s), want %s; excluded %+v", got.Phase, got.Reason, got.Detail, tc.want, in.ExcludedNodes)
+			}
+			if got.Phase == running && got.RolledOutPods != tc.rolledOut {
+				t.Errorf("%d pods are rolled out, want %d", got.RolledOutPods, tc.rolledOut)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func rolledOutPods(in Input, d Decision) int32 {
 // an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
 	// The status excludes a node for a moment after it is Ready again, so misscheduled nodes count, too.
-	required := max(requiredPods(in), in.Workload.Replicas+in.Workload.Misscheduled)
+	required := requiredPods(in) + in.Workload.Misscheduled
 	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(required)
 }
 
