@@ -112,11 +112,13 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	switch {
 	case s.TotalReplicas == 0 && s.CurrentAvailable == 0 && s.GetCondition(v1alpha1.BudgetSynced).IsTrue():
-		e.Reason, e.Why = "NoReplicas", []string{"the budget covers no pod: its workload has 0 replicas"}
-		if cause := s.GetCondition(v1alpha1.BudgetSynced).Message; cause != "" {
-			e.Reason, e.Why = v1alpha1.ReasonCoversNothing, []string{cause}
-			e.WaysOut = []WayOut{{"correct spec.targetRef or spec.selector", edit}}
+		correct := WayOut{"correct spec.targetRef or spec.selector", edit}
+		e.Reason, e.Why = v1alpha1.ReasonCoversNothing, []string{s.GetCondition(v1alpha1.BudgetSynced).Message}
+		if e.Why[0] == "" {
+			e.Reason, e.Why[0] = "NoPods", "the budget covers no pod: its workload has 0 replicas or no pods, or cannot be read"
+			correct.Do = "if the workload has replicas, " + correct.Do
 		}
+		e.WaysOut = []WayOut{correct}
 	case s.UnavailableAllowed == 0 && !b.Spec.Shadow:
 		e.State, e.Reason = StateDenying, "NoneAllowed"
 		switch {

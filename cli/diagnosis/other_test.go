@@ -205,7 +205,8 @@ func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
 
 func TestABudgetThatCoversNoPodSaysWhy(t *testing.T) {
 	for cause, want := range map[string]diagnosis.Explanation{
-		"": {Reason: "NoReplicas", Why: []string{"the budget covers no pod: its workload has 0 replicas"}},
+		"": {Reason: "NoPods", Why: []string{"the budget covers no pod: its workload has 0 replicas or no pods, or cannot be read"},
+			WaysOut: []diagnosis.WayOut{{Do: "if the workload has replicas, correct spec.targetRef or spec.selector", Command: "kubectl edit pub web -n shop"}}},
 		"there is no Deployment webb": {Reason: "CoversNothing", Why: []string{"there is no Deployment webb"},
 			WaysOut: []diagnosis.WayOut{{Do: "correct spec.targetRef or spec.selector", Command: "kubectl edit pub web -n shop"}}},
 	} {
