@@ -13,8 +13,12 @@ import (
 func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
 	documents := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../config/core/104-crd-metricchecks.yaml")
 	schema := documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
-	rule := regexp.MustCompile(`^self\.matches\('(.+)'\)$`).FindStringSubmatch(schema.Properties["spec"].Properties["maxFalsePositiveRate"].XValidations[0].Rule)
-	pattern := regexp.MustCompile(rule[1])
+	rule := schema.Properties["spec"].Properties["maxFalsePositiveRate"].XValidations[0].Rule
+	match := regexp.MustCompile(`^self\.matches\('(.+)'\)$`).FindStringSubmatch(rule)
+	if match == nil {
+		t.Fatalf("rule %s has no pattern", rule)
+	}
+	pattern := regexp.MustCompile(match[1])
 	for rate, want := range map[string]bool{
 		"0%": false, "0.0%": false, "0.00%": false, "0.01%": true, "0.5%": true, "1%": true, "1.0%": true, "1.5%": true, "9%": true, "10%": true,
 		"19.99%": true, "20%": true, "20.0%": true, "20.1%": false, "21%": false, "100%": false, "1": false, "-1%": false,
