@@ -3,6 +3,7 @@ package evaluate
 import (
 	"regexp"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -29,6 +30,30 @@ func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
 		if err := Validate(Defaulted(v1alpha1.MetricCheckSpec{MaxFalsePositiveRate: rate})); (err == nil) != want {
 			t.Errorf("a file with %s: %v, want accepted: %t", rate, err, want)
 		}
+	}
+}
+
+func TestTheAPIServerConvertsEachDurationThatMatches(t *testing.T) {
+	documents := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../config/core/104-crd-metricchecks.yaml")
+	schema := documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
+	patterns := 0
+	for _, r := range schema.Properties["spec"].XValidations {
+		for _, match := range regexp.MustCompile(`\.matches\('(.+?)'\)`).FindAllStringSubmatch(r.Rule, -1) {
+			patterns++
+			for duration, want := range map[string]bool{
+				"0": true, "0s": true, "5m": true, "1h30m": true, "1.5h2ms": true, "24h0m0s": true, "259200000ms": true, "10us10ns": true,
+				"99999h99999h99999h99999h99999h9m": true, "999999999s999999999s999999999s9s": true, "1.99999999999999999999999999999h": true,
+				"": false, "5": false, "5 m": false, "1d": false, "-5m": false, ".5m": false, "1..5m": false, "1.5.5m": false, "9999999999h": false, "9999999999999999999s": false,
+			} {
+				_, err := time.ParseDuration(duration)
+				if got := regexp.MustCompile(match[1]).MatchString(duration); got != want || got && err != nil {
+					t.Errorf("%s matches %q: %t, want %t; %v", match[1], duration, got, want, err)
+				}
+			}
+		}
+	}
+	if patterns != 4 {
+		t.Errorf("%d patterns", patterns)
 	}
 }
 
