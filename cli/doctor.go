@@ -110,7 +110,7 @@ func (c *clients) addresses(ctx context.Context, in *diagnosis.Installation) err
 	return nil
 }
 
-// judges gathers the judges of the setting judges that have no key.
+// judges gathers why verdicts of the judges in the setting judges are rejected.
 func (c *clients) judges(ctx context.Context, in *diagnosis.Installation) error {
 	s, err := c.settings(ctx)
 	if apierrors.IsNotFound(err) {
@@ -128,8 +128,8 @@ func (c *clients) judges(ctx context.Context, in *diagnosis.Installation) error 
 		return nil
 	}
 	for _, judge := range own {
-		if len(secret.Data[judge]) < eventsigning.MinJudgeKeyBytes {
-			in.JudgesWithoutKey = append(in.JudgesWithoutKey, judge)
+		if err := eventsigning.CheckJudgeKeys(secret.Data, judge); err != nil {
+			in.JudgesRejected = append(in.JudgesRejected, err.Error())
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -54,13 +55,15 @@ func TestDoctorReadsTheSubscribersOfTriggers(t *testing.T) {
 	}
 }
 
-func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
+func TestDoctorReadsWhichJudgesAreRejected(t *testing.T) {
+	key := func(letter byte, n int) []byte { return bytes.Repeat([]byte{letter}, n) }
 	setting := func(content string) *v1alpha1.OpsConfigInfo {
 		return &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "judges"},
 			Spec: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigJudges, Content: content, Enable: true}}
 	}
 	keys := kubefake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "external-judge-keys"},
-		Data: map[string][]byte{"canary": make([]byte, 32), "short": make([]byte, 31)}})
+		Data: map[string][]byte{"canary": key('a', 32), "canary.previous": {}, "short": key('a', 31), "was": key('b', 32), "was.previous": key('b', 31), "same": key('c', 32), "other": key('c', 32)}})
+	noKey := []string{`key "metricks" is missing in Secret external-judge-keys`}
 	forbidden := kubefake.NewClientset()
 	forbidden.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "external-judge-keys", nil)
@@ -73,9 +76,11 @@ func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
 	}{
 		"judges of Breakwater need none":   {setting("server, metrics"), forbidden, nil, false},
 		"a judge has a key":                {setting("canary"), keys, nil, false},
-		"a key that is too short":          {setting("short"), keys, []string{"short"}, false},
-		"a name is misspelled":             {setting("metricks, canary"), keys, []string{"metricks"}, false},
-		"there is no Secret":               {setting("metricks"), kubefake.NewClientset(), []string{"metricks"}, false},
+		"a key is too short":               {setting("short"), keys, []string{`key "short" of Secret external-judge-keys is shorter than 32 bytes`}, false},
+		"the previous key is too short":    {setting("was"), keys, []string{`key "was.previous" of Secret external-judge-keys is shorter than 32 bytes`}, false},
+		"another judge has the key":        {setting("same"), keys, []string{`"same" and "other" of Secret external-judge-keys have the same key, so one judge could sign for the other`}, false},
+		"a name is misspelled":             {setting("metricks, canary"), keys, noKey, false},
+		"there is no Secret":               {setting("metricks"), kubefake.NewClientset(), noKey, false},
 		"the user may not read the Secret": {setting("canary"), forbidden, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +89,8 @@ func TestDoctorReadsWhichJudgesHaveAKey(t *testing.T) {
 			if _, err := c.breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).Create(t.Context(), tc.setting, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.judges(t.Context(), &in); err != nil || !slices.Equal(in.JudgesWithoutKey, tc.want) || (in.JudgesUnknown != nil) != tc.unknown {
-				t.Errorf("without a key: %q, unknown: %v, %v", in.JudgesWithoutKey, in.JudgesUnknown, err)
+			if err := c.judges(t.Context(), &in); err != nil || !slices.Equal(in.JudgesRejected, tc.want) || (in.JudgesUnknown != nil) != tc.unknown {
+				t.Errorf("rejected: %q, unknown: %v, %v", in.JudgesRejected, in.JudgesUnknown, err)
 			}
 		})
 	}

@@ -82,9 +82,9 @@ type Installation struct {
 	Server string
 	// ServerInvalid has the mistakes in the settings of the server; nil if there are none.
 	ServerInvalid error
-	// JudgesWithoutKey are the judges of your own in the setting judges that have no key.
-	JudgesWithoutKey []string
-	// JudgesUnknown is why it is unknown which judges have a key; nil if it is known.
+	// JudgesRejected has why each verdict of a judge of your own in the setting judges is rejected.
+	JudgesRejected []string
+	// JudgesUnknown is why JudgesRejected is unknown; nil if it is known.
 	JudgesUnknown error
 	// Centre is the address of the permission centre; empty if the setting is missing.
 	Centre string
@@ -278,9 +278,9 @@ func (in Installation) examineChange() []Check {
 	switch {
 	case in.JudgesUnknown != nil:
 		checks = append(checks, Check{judges, ResultInfo, in.JudgesUnknown.Error(), ""})
-	case len(in.JudgesWithoutKey) > 0:
-		checks = append(checks, Check{judges, ResultFail, fmt.Sprintf("the setting judges names %s, without a key of at least 32 bytes in Secret external-judge-keys: batches that wait for it stay unjudged", strings.Join(in.JudgesWithoutKey, ", ")),
-			"correct a misspelled name (judges of Breakwater: server, metrics), or add the key of your judge (docs/judge/your-own.md)"})
+	case len(in.JudgesRejected) > 0:
+		checks = append(checks, Check{judges, ResultFail, "verdicts of a judge in the setting judges are rejected, so batches that wait for it stay unjudged: " + strings.Join(in.JudgesRejected, "; "),
+			"correct a misspelled name (judges of Breakwater: server, metrics), or the key of your judge (docs/judge/your-own.md)"})
 	}
 	return checks
 }

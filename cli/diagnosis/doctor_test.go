@@ -203,8 +203,10 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 			in.ServerInvalid = errors.New("config-altershield base_url: unknown")
 		},
 			map[string]string{"change: AlterShield server": "config-altershield base_url: unknown"}},
-		"a judge has no key": {func(in *diagnosis.Installation) { in.JudgesWithoutKey = []string{"metricks"} },
-			map[string]string{"change: judges": "the setting judges names metricks, without a key of at least 32 bytes in Secret external-judge-keys"}},
+		"a judge has no key": {func(in *diagnosis.Installation) {
+			in.JudgesRejected = []string{`key "metricks" is missing in Secret external-judge-keys`}
+		},
+			map[string]string{"change: judges": `stay unjudged: key "metricks" is missing in Secret external-judge-keys`}},
 		"no right to read the keys of judges is no fault": {func(in *diagnosis.Installation) { in.JudgesUnknown = errors.New("forbidden") }, nil},
 		"no server is no fault":                           {func(in *diagnosis.Installation) { in.Server = "" }, nil},
 		"OpenKruise denies budgets": {func(in *diagnosis.Installation) {

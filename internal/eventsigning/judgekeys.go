@@ -26,9 +26,9 @@ const (
 	// key with the name of the judge, and one with previousSuffix for the key that it replaced.
 	ExternalJudgesSecretName = "external-judge-keys"
 	previousSuffix           = ".previous"
-	// MinJudgeKeyBytes is the minimum length of the key of a judge: a shorter one can be
+	// minJudgeKeyBytes is the minimum length of the key of a judge: a shorter one can be
 	// guessed.
-	MinJudgeKeyBytes = 32
+	minJudgeKeyBytes = 32
 )
 
 // JudgeKeys verifies the signatures of judges other than the server. The key of one judge
@@ -73,22 +73,30 @@ func (j *JudgeKeys) VerifyJudge(ctx context.Context, judge string, e event.Event
 
 // verifyJudge verifies an event with the keys of a judge.
 func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e event.Event) error {
-	own := Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}
-	switch {
-	case len(own.Current) == 0:
-		return fmt.Errorf("%w: Secret %s has no key %q", ErrNotAuthentic, ExternalJudgesSecretName, judge)
-	case len(own.Current) < MinJudgeKeyBytes || len(own.Previous) > 0 && len(own.Previous) < MinJudgeKeyBytes:
-		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, ExternalJudgesSecretName, MinJudgeKeyBytes)
+	if err := CheckJudgeKeys(keys, judge); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAuthentic, err)
 	}
-	for name, key := range keys {
-		for _, ownKey := range [][]byte{own.Current, own.Previous} {
-			if name != judge && name != judge+previousSuffix && len(ownKey) > 0 && hmac.Equal(ownKey, key) {
-				return fmt.Errorf("%w: %q and %q of Secret %s have the same key, so one judge could sign for the other",
-					ErrNotAuthentic, judge, name, ExternalJudgesSecretName)
+	return Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}.Verify(ctx, e)
+}
+
+// CheckJudgeKeys returns why each verdict of a judge is rejected, from the keys in Secret ExternalJudgesSecretName; nil if none is.
+func CheckJudgeKeys(keys map[string][]byte, judge string) error {
+	if len(keys[judge]) == 0 {
+		return fmt.Errorf("key %q is missing in Secret %s", judge, ExternalJudgesSecretName)
+	}
+	for _, own := range []string{judge, judge + previousSuffix} {
+		if n := len(keys[own]); n == 0 {
+			continue
+		} else if n < minJudgeKeyBytes {
+			return fmt.Errorf("key %q of Secret %s is shorter than %d bytes", own, ExternalJudgesSecretName, minJudgeKeyBytes)
+		}
+		for name, key := range keys {
+			if name != judge && name != judge+previousSuffix && hmac.Equal(keys[own], key) {
+				return fmt.Errorf("%q and %q of Secret %s have the same key, so one judge could sign for the other", own, name, ExternalJudgesSecretName)
 			}
 		}
 	}
-	return own.Verify(ctx, e)
+	return nil
 }
 
 // keysOf returns the keys of judges, read less than age ago. Without the Secret there are
