@@ -270,20 +270,17 @@ func TestDoctorDeletesDuplicatesOfSettings(t *testing.T) {
 	for _, name := range []string{"third", "second"} {
 		in.ReadyConditions["opsconfiginfo/"+name] = diagnosis.Condition{Reason: "Duplicate", Message: "blocking is older"}
 	}
-	fix := func() string {
-		for _, c := range diagnosis.Examine(in) {
-			if c.Name == "change: Broker, functions and settings" {
-				return c.Fix
-			}
-		}
-		return ""
+	const advice = "write the value that you want into the older one first"
+	check := func() diagnosis.Check {
+		checks := diagnosis.Examine(in)
+		return checks[slices.IndexFunc(checks, func(c diagnosis.Check) bool { return c.Name == "change: Broker, functions and settings" })]
 	}
-	if got, want := fix(), "kubectl -n altershieldoperator-system delete opsconfiginfo/second opsconfiginfo/third"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	if got, want := check(), "kubectl -n altershieldoperator-system delete opsconfiginfo/second opsconfiginfo/third"; got.Fix != want || !strings.HasSuffix(got.Message, advice) {
+		t.Errorf("got %q, want %q; %s", got.Fix, want, got.Message)
 	}
 	in.Broker = false
-	if got, want := fix(), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	if got, want := check(), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo -o wide"; got.Fix != want || strings.Contains(got.Message, advice) {
+		t.Errorf("got %q, want %q; %s", got.Fix, want, got.Message)
 	}
 }
 
