@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/record"
+	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"pgregory.net/rapid"
 
@@ -80,7 +82,7 @@ type budgetModel struct {
 }
 
 func newBudgetModel(t *rapid.T) *budgetModel {
-	ctx, cancel := context.WithCancel(logging.WithLogger(context.Background(), zap.NewNop().Sugar()))
+	ctx, cancel := context.WithCancel(logging.WithLogger(controller.WithEventRecorder(context.Background(), &record.FakeRecorder{}), zap.NewNop().Sugar()))
 	m := &budgetModel{t: t, ctx: ctx, cancel: cancel, api: newModelAPI(), deleted: map[types.UID]bool{}, known: map[string]int64{}}
 	replicas := rapid.Int32Range(2, 4).Draw(t, "replicas")
 	m.workload = newModelWorkload(m.api, replicas, rapid.Bool().Draw(t, "reuses names"))
