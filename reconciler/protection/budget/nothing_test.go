@@ -69,19 +69,22 @@ func TestABudgetCoversNothingAfterAMinute(t *testing.T) {
 		return &apis.Condition{Reason: reason, Message: message, LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(now.Add(-age))}}
 	}
 	for name, tc := range map[string]struct {
-		was    *apis.Condition
-		reason string
-		wait   time.Duration
+		was     *apis.Condition
+		changed bool
+		reason  string
+		wait    time.Duration
 	}{
-		"a new budget":                {nil, v1alpha1.ReasonComputed, time.Minute},
-		"it covered a workload":       {synced(v1alpha1.ReasonComputed, "", time.Hour), v1alpha1.ReasonComputed, time.Minute},
-		"for 20 seconds":              {synced(v1alpha1.ReasonComputed, "cause", 20*time.Second), v1alpha1.ReasonComputed, 40 * time.Second},
-		"for a minute":                {synced(v1alpha1.ReasonComputed, "cause", time.Minute), v1alpha1.ReasonCoversNothing, 0},
-		"it has been reported":        {synced(v1alpha1.ReasonCoversNothing, "cause", 0), v1alpha1.ReasonCoversNothing, 0},
-		"reported for another target": {synced(v1alpha1.ReasonCoversNothing, "other", time.Hour), v1alpha1.ReasonComputed, time.Minute},
+		"a new budget":                {nil, true, v1alpha1.ReasonComputed, time.Minute},
+		"it covered a workload":       {synced(v1alpha1.ReasonComputed, "", time.Hour), false, v1alpha1.ReasonComputed, time.Minute},
+		"for 20 seconds":              {synced(v1alpha1.ReasonComputed, "cause", 20*time.Second), false, v1alpha1.ReasonComputed, 40 * time.Second},
+		"for a minute":                {synced(v1alpha1.ReasonComputed, "cause", time.Minute), false, v1alpha1.ReasonCoversNothing, 0},
+		"it has been reported":        {synced(v1alpha1.ReasonCoversNothing, "cause", 0), false, v1alpha1.ReasonCoversNothing, 0},
+		"reported, another limit":     {synced(v1alpha1.ReasonCoversNothing, "cause", 0), true, v1alpha1.ReasonCoversNothing, 0},
+		"reported with another text":  {synced(v1alpha1.ReasonCoversNothing, "other", time.Hour), false, v1alpha1.ReasonCoversNothing, 0},
+		"reported for another target": {synced(v1alpha1.ReasonCoversNothing, "other", time.Hour), true, v1alpha1.ReasonComputed, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, wait := decideNothing(tc.was, "cause", now)
+			c, wait := decideNothing(tc.was, tc.changed, "cause", now)
 			if !c.IsTrue() || c.Reason != tc.reason || c.Message != "cause" || wait != tc.wait {
 				t.Errorf("got %+v, wait %s", c, wait)
 			}

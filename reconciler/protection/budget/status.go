@@ -21,7 +21,7 @@ func derive(b *v1alpha1.PodUnavailableBudget, observed budget.Observed, guarding
 	s.ObservedGeneration = b.Generation
 	condition, wait := synced(b, d), time.Duration(0)
 	if observed.CoversNothing != "" {
-		condition, wait = decideNothing(s.GetCondition(v1alpha1.BudgetSynced), observed.CoversNothing, time.Now())
+		condition, wait = decideNothing(s.GetCondition(v1alpha1.BudgetSynced), b.Generation != b.Status.ObservedGeneration, observed.CoversNothing, time.Now())
 	}
 	mark(next, condition)
 	mark(next, guarding)
