@@ -18,7 +18,7 @@ func TestAMistakeInAMetricCheckIsNamedOnce(t *testing.T) {
 		accepted, denied []string
 	}{
 		"analysisDuration":     {"write a duration from 1m to 24h, for example 5m", []string{"5m", "24h", "1.5h2ms"}, []string{"5 minutes", "5s", "1..5m", "9999999999h"}},
-		"warmUp":               {"write a duration from 0s to below analysisDuration, for example 30s", []string{"0s", "1.5m"}, []string{"5m", "x", "1..5m", "9999999999h"}},
+		"warmUp":               {"write a duration of at least 0s and below analysisDuration, for example 30s", []string{"0s", "1.5m"}, []string{"5m", "x", "1..5m", "9999999999h"}},
 		"probation":            {"write a duration from 1m to 72h, for example 24h", []string{"1m", "1h30m"}, []string{"1d", "1..5m", "9999999999h"}},
 		"maxFalsePositiveRate": {"write a percentage above 0% and at most 20%, for example 1%", []string{"1%", "0.5%", "20.0%"}, []string{"150%", "0%"}},
 	} {
