@@ -63,7 +63,8 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 
 // Annotation returns the annotation of the nearest controller above an object with
 // these references that has the key; false if none has it. An owner that cannot be
-// read ends the search. So does a pod: not every caller may read pods, and all must find the same. The annotation of a ReplicaSet counts only if its Deployment or Rollout does
+// read ends the search, and so does a pod: not each caller may read pods, and all must
+// find the same. The annotation of a ReplicaSet counts only if its Deployment or Rollout does
 // not exist or cannot be read: their controllers copy annotations to the ReplicaSet, and do not remove
 // them there.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {

@@ -154,9 +154,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	}
 	// The result is reported before the finalizer is removed. After a crash it is
 	// reported again with the same event ids.
-	if r.retries.report(at, revocation.result()) {
-		r.reporter.revocation(ctx, p, revocation, err)
-	}
+	r.reporter.revocation(ctx, p, r.retries.unreported(at, revocation), err)
 	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{podmeta.Finalizer}}); err != nil {
 		return err
 	}

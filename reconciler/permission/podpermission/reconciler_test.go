@@ -388,3 +388,28 @@ func TestAReplicaThatDoesNotLeadForgetsADeletedPod(t *testing.T) {
 		t.Errorf("after the deletion: %d holders, uninjected %v", holders, w.uninjected.counts())
 	}
 }
+
+func TestNoResultIsReportedAgainWithAChangedOne(t *testing.T) {
+	of := func(state api.State) CentreState {
+		return CentreState{RevokeResult: api.RevokeResult{Items: []api.Application{
+			{ID: "a", State: api.Revoked, ApplicationRequest: api.ApplicationRequest{Set: "a"}},
+			{ID: "b", State: state, ApplicationRequest: api.ApplicationRequest{Set: "b"}},
+		}}}
+	}
+	w := newFixture(t, pod(phase(corev1.PodSucceeded)), nil)
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("failed calling webhook")
+	})
+	w.centre.CentreState = of(api.Revoking)
+	w.reconcile(t)
+	w.clock.SetTime(zero.Add(5 * time.Minute))
+	for _, state := range []api.State{api.Revoking, api.Revoked, api.Revoking, api.Revoked} {
+		w.centre.CentreState = of(state)
+		if err := w.Reconcile(t.Context(), "default/web"); err == nil {
+			t.Error("the denial is no error")
+		}
+	}
+	if len(w.sink.types) != 3 { // a revoked, b leaked, b revoked
+		t.Errorf("sent %v", w.sink.types)
+	}
+}

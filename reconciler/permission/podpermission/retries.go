@@ -1,10 +1,14 @@
 package podpermission
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
 const (
@@ -28,8 +32,8 @@ type retryState struct {
 	uid       types.UID
 	firstSeen time.Time
 	delay     time.Duration
-	// reported is the last reported result; see Revocation.result.
-	reported string
+	// reported are the results that were reported: of an application its id and state, and GiveUp.
+	reported sets.Set[string]
 }
 
 func newRetries() *retries { return &retries{all: map[types.NamespacedName]*retryState{}} }
@@ -41,20 +45,32 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 	defer t.mu.Unlock()
 	state := t.all[at]
 	if state == nil || state.uid != uid {
-		t.all[at] = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay}
+		t.all[at] = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay, reported: sets.New[string]()}
 		return now, minRetryDelay
 	}
 	state.delay = min(2*state.delay, maxRetryDelay)
 	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)
 }
 
-// report records the result of a revocation, and returns false if it was the last one, too. The pod must have a retry.
-func (t *retries) report(at types.NamespacedName, result string) bool {
+// unreported returns the revocation without the results that were reported before, and records
+// the others. The pod must have a retry.
+func (t *retries) unreported(at types.NamespacedName, r Revocation) Revocation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.all[at].reported
-	t.all[at].reported = result
-	return result != last
+	reported := t.all[at].reported
+	wasReported := func(result string) bool {
+		defer reported.Insert(result)
+		return reported.Has(result)
+	}
+	of := func(app api.Application) bool { return wasReported(app.ID + " " + string(app.State)) }
+	if r.HasOrAwaitsGrantUnder != "" {
+		r.Revoked = nil // they are reported when the pod has no grant under another name
+	}
+	r.Revoked, r.Leaked = slices.DeleteFunc(r.Revoked, of), slices.DeleteFunc(r.Leaked, of)
+	if r.Action == GiveUp && wasReported(string(GiveUp)) {
+		r.Action = RemoveFinalizer
+	}
+	return r
 }
 
 func (t *retries) forget(at types.NamespacedName) {

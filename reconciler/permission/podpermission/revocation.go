@@ -1,7 +1,6 @@
 package podpermission
 
 import (
-	"slices"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -63,16 +62,6 @@ type Revocation struct {
 	// HasOrAwaitsGrantUnder is another name of the cluster under which the pod has a grant, or
 	// waits for one. Empty if there is none.
 	HasOrAwaitsGrantUnder string
-}
-
-// result is equal for results of which only the first is reported: those with the same action and the same
-// revoked and leaked applications.
-func (r Revocation) result() string {
-	result := string(r.Action)
-	for _, app := range slices.Concat(r.Revoked, r.Leaked) {
-		result += " " + app.ID + " " + string(app.State)
-	}
-	return result
 }
 
 // Deadline returns when the finalizer of a pod that has ended is removed in any
