@@ -1,8 +1,10 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,18 +100,22 @@ func mergeEffects(before, after []Effect) []Effect {
 // EffectsOf returns the effects of an update or a resize of a pod; before is the pod
 // before the request.
 func EffectsOf(before, after *corev1.Pod) []Effect {
-	current := containers(after)
-	var changed []string
-	for name, c := range containers(before) {
-		if specHash(c) != specHash(current[name]) {
-			changed = append(changed, name)
-		}
-	}
-	effects := effectsOn(before, changed, true)
+	effects := effectsOn(before, replaced(before, after), true)
 	if d := deadlineHash(before); d != deadlineHash(after) {
 		effects = append(effects, Effect{ContainerID: deadline, Before: d})
 	}
 	return effects
+}
+
+// replaced returns the containers that the kubelet replaces for an update or a resize of a pod.
+func replaced(before, after *corev1.Pod) (names []string) {
+	current := containers(after)
+	for name, c := range containers(before) {
+		if specHash(c) != specHash(current[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Restart has fields of the spec of a ContainerRecreateRequest.
@@ -163,7 +169,8 @@ func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
 		if ofSpec {
 			c := specs[name]
 			if status.Resources != nil && pendingResize(p) != "" {
-				c.Resources = *status.Resources // the container does not run with those of the spec
+				// The container does not run with those of the spec.
+				c.Resources = withPodLimits(*status.Resources, cmp.Or(p.Status.Resources, p.Spec.Resources))
 			}
 			e.Before = specHash(c)
 		}
@@ -281,7 +288,7 @@ func IsSidecar(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// containers returns the containers and sidecars of a pod by name.
+// containers returns the containers and sidecars of a pod by name, with the limits that the kubelet sets.
 func containers(p *corev1.Pod) map[string]corev1.Container {
 	found := map[string]corev1.Container{}
 	for _, c := range p.Spec.InitContainers {
@@ -292,7 +299,28 @@ func containers(p *corev1.Pod) map[string]corev1.Container {
 	for _, c := range p.Spec.Containers {
 		found[c.Name] = c
 	}
+	for name, c := range found {
+		c.Resources = withPodLimits(c.Resources, p.Spec.Resources)
+		found[name] = c
+	}
 	return found
+}
+
+// withPodLimits returns the resources with which the kubelet runs a container: a container without a limit has that of
+// its pod.
+func withPodLimits(r corev1.ResourceRequirements, ofPod *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if ofPod == nil {
+		return r
+	}
+	limits := corev1.ResourceList{}
+	maps.Copy(limits, r.Limits)
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if own := limits[name]; own.IsZero() {
+			limits[name] = ofPod.Limits[name]
+		}
+	}
+	r.Limits = limits
+	return r
 }
 
 func containerStatuses(p *corev1.Pod) map[string]corev1.ContainerStatus {

@@ -52,6 +52,13 @@ func memory(m string) func(*corev1.Pod) {
 	})
 }
 
+// podMemory changes the memory limit of the pod, which is that of its container.
+func podMemory(limit string) func(*corev1.Pod) {
+	return spec(func(p *corev1.Pod) {
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}
+	})
+}
+
 func started(id string) func(*corev1.Pod) {
 	return status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "containerd://" + id })
 }
@@ -101,6 +108,9 @@ func TestTheChargeOfAnInPlaceChangeEndsWithItsEffects(t *testing.T) {
 		{"a resize with a restart, deferred", changes{memory("1Gi")}, changes{memory("1Gi"), observed}, kept},
 		{"a resize with a restart, infeasible", changes{memory("1Gi")}, changes{memory("1Gi"), pending(corev1.PodReasonInfeasible, "0")}, expires},
 		{"a resize with a restart, done", changes{memory("1Gi")}, changes{memory("1Gi"), started("w2")}, settled},
+		{"a resize of the pod with a restart, deferred", changes{podMemory("1Gi")}, changes{podMemory("1Gi"), observed}, kept},
+		{"a resize of the pod with a restart, infeasible", changes{podMemory("1Gi")}, changes{podMemory("1Gi"), pending(corev1.PodReasonInfeasible, "0")}, expires},
+		{"a resize of the pod with a restart, done", changes{podMemory("1Gi")}, changes{podMemory("1Gi"), started("w2")}, settled},
 		{"an image beside an infeasible resize", changes{image("web:2")}, changes{memory("1Gi"), image("web:2"), pending(corev1.PodReasonInfeasible, "0")}, kept},
 		{"a deadline, not written", changes{deadlineAfter(3600)}, nil, expires},
 		{"a deadline, written", changes{deadlineAfter(3600)}, changes{deadlineAfter(3600), observed}, kept},
@@ -127,6 +137,11 @@ func TestTheChargeOfSeveralChangesIsComparedWithWhatTheContainerRunsWith(t *test
 	deferred, infeasible := pending(corev1.PodReasonDeferred, "1Gi"), pending(corev1.PodReasonInfeasible, "1Gi")
 	accepted := status(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:len(p.Status.Conditions)-1] })
 	small, big := memory("1Gi"), memory("64Gi")
+	smallPod, bigPod := podMemory("1Gi"), podMemory("64Gi")
+	infeasiblePod := status(func(p *corev1.Pod) {
+		pending(corev1.PodReasonInfeasible, "0")(p)
+		p.Status.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
+	})
 	kept, settled, expires := [2]bool{true, true}, [2]bool{false, false}, [2]bool{true, false}
 	for _, tc := range []struct {
 		name string
@@ -160,6 +175,8 @@ func TestTheChargeOfSeveralChangesIsComparedWithWhatTheContainerRunsWith(t *test
 			changes{small, big, infeasible, memory("2Gi"), accepted}, kept},
 		{"an infeasible resize, refunded, changed to something else, and the container is replaced", [][2]changes{{{small, big, infeasible}, {small, big, infeasible, memory("2Gi")}}},
 			changes{small, big, infeasible, memory("2Gi"), accepted, started("w2")}, settled},
+		{"an infeasible resize of the pod, refunded, changed back", [][2]changes{{{smallPod, bigPod, infeasiblePod}, {smallPod, bigPod, infeasiblePod, smallPod}}},
+			changes{smallPod, bigPod, infeasiblePod, smallPod, accepted}, expires},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var effects []Effect
@@ -199,11 +216,15 @@ func TestWhatAnInPlaceChangeReplaces(t *testing.T) {
 		change func(*corev1.Pod)
 		want   []string
 	}{
-		"nothing":                    {func(*corev1.Pod) {}, nil},
-		"an image":                   {image("web:2"), []string{"web"}},
-		"a sidecar":                  {func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "mesh:2" }, []string{"mesh"}},
-		"a completed init container": {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, nil},
-		"memory, which restarts":     {memory("1Gi"), []string{"web"}},
+		"nothing":                     {func(*corev1.Pod) {}, nil},
+		"an image":                    {image("web:2"), []string{"web"}},
+		"a sidecar":                   {func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "mesh:2" }, []string{"mesh"}},
+		"a completed init container":  {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, nil},
+		"memory, which restarts":      {memory("1Gi"), []string{"web"}},
+		"the memory limit of the pod": {podMemory("1Gi"), []string{"web"}},
+		"the memory request of the pod": {func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
+		}, nil},
 		"CPU, which does not restart": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}, nil},

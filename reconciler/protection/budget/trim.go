@@ -36,7 +36,7 @@ func trimPod(obj any) (any, error) {
 
 // trimSpec keeps the fields that are compared with the Effects of in-place changes.
 func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
-	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds}
+	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds, Resources: spec.Resources}
 	for _, c := range spec.InitContainers {
 		if budget.IsSidecar(c) {
 			trimmed.InitContainers = append(trimmed.InitContainers, trimContainer(c))

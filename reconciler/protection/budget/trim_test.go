@@ -41,8 +41,11 @@ func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
 	if trim(before).Spec.ServiceAccountName != "" || trim(before).Spec.Containers[0].Args != nil {
 		t.Error("the pod is not trimmed")
 	}
+	resizedPod := at("web:1", "1Gi", "1")
+	resizedPod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}
 	for name, after := range map[string]*corev1.Pod{
-		"an image": at("web:2", "1Gi", "1"), "a resize": at("web:1", "2Gi", "1"), "replaced": at("web:2", "2Gi", "2"), "nothing": before,
+		"a resize of the pod": resizedPod,
+		"an image":            at("web:2", "1Gi", "1"), "a resize": at("web:1", "2Gi", "1"), "replaced": at("web:2", "2Gi", "2"), "nothing": before,
 	} {
 		effects := budget.EffectsOf(before, after)
 		if diff := cmp.Diff(effects, budget.EffectsOf(trim(before), trim(after))); diff != "" {
