@@ -107,6 +107,9 @@ func EffectsOf(before, after *corev1.Pod) []Effect {
 	return effects
 }
 
+// Restarts reports whether the kubelet replaces a container for a resize of a pod.
+func Restarts(before, after *corev1.Pod) bool { return len(replaced(before, after)) > 0 }
+
 // replaced returns the containers that the kubelet replaces for an update or a resize of a pod.
 func replaced(before, after *corev1.Pod) (names []string) {
 	current := containers(after)

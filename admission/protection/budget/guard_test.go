@@ -46,22 +46,26 @@ func TestWhatARequestCosts(t *testing.T) {
 	deleted := func(change func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
 		return func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, newPod(change)) }
 	}
-	// resized changes the resources of a pod whose memory cannot be resized in place.
-	resized := func(changes ...func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
-		policy := func(p *corev1.Pod) {
+	// resizedFrom changes the resources of a pod whose memory cannot be resized in place, and which is in a state before.
+	resizedFrom := func(state func(*corev1.Pod), changes ...func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
+		before := func(p *corev1.Pod) {
 			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
 				{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
 				{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
 			}
+			state(p)
 		}
 		return func(t *testing.T) *admissionv1.AdmissionRequest {
-			return updating(t, "resize", newPod(policy), newPod(func(p *corev1.Pod) {
-				policy(p)
+			return updating(t, "resize", newPod(before), newPod(func(p *corev1.Pod) {
+				before(p)
 				for _, change := range changes {
 					change(p)
 				}
 			}))
 		}
+	}
+	resized := func(changes ...func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
+		return resizedFrom(func(*corev1.Pod) {}, changes...)
 	}
 	requests := func(name corev1.ResourceName) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -80,9 +84,10 @@ func TestWhatARequestCosts(t *testing.T) {
 			return updating(t, "status", with(corev1.ConditionTrue), with(after))
 		}
 	}
-	podRequests := func(p *corev1.Pod) {
-		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1")}}
-	}
+	one := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1")}
+	podRequests := func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: one} }
+	podLimits := func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Limits: one} }
+	ownLimit := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = one }
 	for _, tc := range []struct {
 		name    string
 		request func(*testing.T) *admissionv1.AdmissionRequest
@@ -116,7 +121,9 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"a readiness gate of another program", gated("lb", corev1.ConditionFalse), false, false, 0},
 		{"resized with a restart", resized(requests(corev1.ResourceMemory)), false, true, 403},
 		{"resized with and without a restart", resized(requests(corev1.ResourceCPU), requests(corev1.ResourceMemory)), false, true, 403},
-		{"resized as a whole with a restart", resized(podRequests), false, true, 403},
+		{"resized as a whole with a restart", resized(podLimits), false, true, 403},
+		{"resized as a whole, and its container has its own limit", resizedFrom(ownLimit, podLimits), false, false, 0},
+		{"resized as a whole by a request", resized(podRequests), false, false, 0},
 		{"resized in place", resized(requests(corev1.ResourceCPU)), false, false, 0},
 		{"not resized", resized(), false, false, 0},
 		{"restarted by OpenKruise", restart, false, true, 403},
