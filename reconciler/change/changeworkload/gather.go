@@ -1,9 +1,11 @@
 package changeworkload
 
 import (
+	"cmp"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/text"
@@ -28,10 +30,7 @@ func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload)
 }
 
 func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, w *workload.Workload) Pod {
-	host := p.Spec.Hostname
-	if host == "" {
-		host = p.Name
-	}
+	host := cmp.Or(ptr.Deref(p.Spec.HostnameOverride, ""), p.Spec.Hostname, p.Name)
 	since, ready := workload.PodReadySince(p)
 	// An update in place keeps the label of the former version. Pods have the label of their template
 	// from their creation.

@@ -60,6 +60,19 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	}
 }
 
+func TestThePodSummaryHasTheHostNameOfThePod(t *testing.T) {
+	for want, spec := range map[string]corev1.PodSpec{
+		"p": {},
+		"h": {Hostname: "h"},
+		"o": {Hostname: "h", HostnameOverride: new("o")},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec}
+		if got := podOf(p, &v1alpha1.ChangeWorkload{}, &workload.Workload{}).HostName; got != want {
+			t.Errorf("host name %q, want %q", got, want)
+		}
+	}
+}
+
 func TestTheStateOfAHoldFollowsFromTheFieldAndTheRollout(t *testing.T) {
 	const (
 		deployed    = `"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":1}`

@@ -31,7 +31,8 @@ func Trim(obj any) (any, error) {
 		affinity = p.Spec.Affinity // the node of a pod of a DaemonSet
 	}
 	spec, managed := changedImages(&p.Spec, p.ManagedFields)
-	spec.NodeName, spec.Hostname, spec.Affinity = p.Spec.NodeName, p.Spec.Hostname, affinity
+	spec.NodeName, spec.Affinity = p.Spec.NodeName, affinity
+	spec.Hostname, spec.HostnameOverride = p.Spec.Hostname, p.Spec.HostnameOverride
 	return &corev1.Pod{
 		TypeMeta: p.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{

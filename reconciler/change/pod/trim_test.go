@@ -27,7 +27,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 			CreationTimestamp: created, DeletionTimestamp: &deleted,
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Hostname: "h", ServiceAccountName: "default",
+			NodeName: "n", Hostname: "h", HostnameOverride: new("o"), ServiceAccountName: "default",
 			Containers: []corev1.Container{{Name: "c", Image: "i"}},
 			Volumes:    []corev1.Volume{{Name: "v"}},
 		},
@@ -51,7 +51,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: new(true)}},
 			CreationTimestamp: created, DeletionTimestamp: &deleted,
 		},
-		Spec: corev1.PodSpec{NodeName: "n", Hostname: "h"},
+		Spec: corev1.PodSpec{NodeName: "n", Hostname: "h", HostnameOverride: new("o")},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}},
