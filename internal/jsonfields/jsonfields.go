@@ -4,13 +4,21 @@ package jsonfields
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
+// known has the results of Of: each workload that is read asks for those of a pod template.
+var known sync.Map
+
 // Of returns the types of the JSON fields of a struct, with those of embedded structs;
-// nil for other types.
+// nil for other types. The result is shared and must not be changed.
 func Of(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
+	}
+	of, _ := known.Load(t)
+	if fields, ok := of.(map[string]reflect.Type); ok {
+		return fields
 	}
 	all := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -18,6 +26,7 @@ func Of(t reflect.Type) map[string]reflect.Type {
 			all[name] = f.Type
 		}
 	}
+	known.Store(t, all)
 	return all
 }
 
