@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -146,7 +147,7 @@ func FromControllerRevisions(revisions []appsv1.ControllerRevision, w *workload.
 				Template map[string]any `json:"template"`
 			} `json:"spec"`
 		}
-		if err := json.Unmarshal(r.Data.Raw, &patch); err != nil {
+		if err := kubejson.Unmarshal(r.Data.Raw, &patch); err != nil { // keeps large numbers
 			return nil, fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
 		}
 		delete(patch.Spec.Template, "$patch")

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -73,4 +75,19 @@ func version(t *testing.T, kind workload.Kind, template corev1.PodTemplateSpec) 
 		t.Fatal(err)
 	}
 	return v
+}
+
+func TestALargeNumberOfAControllerRevisionIsKept(t *testing.T) {
+	w := &workload.Workload{Kind: workload.StatefulSet, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
+	r := appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, w.Kind.GroupVersionKind)}},
+		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","spec":{"tolerations":[{"operator":"Exists","tolerationSeconds":9223372036854775807}]}}}}`)},
+	}
+	got, err := savedtemplate.FromControllerRevisions([]appsv1.ControllerRevision{r}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"spec":{"tolerations":[{"operator":"Exists","tolerationSeconds":9223372036854775807}]}}`; string(got[0].Raw) != want {
+		t.Errorf("the template is %s, want %s", got[0].Raw, want)
+	}
 }
