@@ -281,19 +281,23 @@ func TestAStatusThatDiffersFromTheAnnouncedAddressRevokesItsGrants(t *testing.T)
 	}
 	answers := w.authorizeAsync(t.Context())
 	w.waitForReason(podmeta.ReasonPermissionApplying)
-	reported := announcing("127.0.0.1", withStatus("10.0.0.9"))
+	reported := announcing("127.0.0.1", withStatus("127.0.0.9"))
 	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), reported, "default"); err != nil {
 		t.Fatal(err)
 	}
 	w.updatePod(reported)
-	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+	if a := waitForAnswer(t, answers); a.State != protocol.Waiting || a.Reason != reasonSourceAddressMismatch {
 		t.Fatalf("%+v", a)
 	}
-	want := api.RevokeRequest{Cluster: w.settings.Cluster, PodUID: "uid", KeepIPs: []string{"10.0.0.9"}}
+	w.source = "127.0.0.9"
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Fatalf("%+v", a)
+	}
+	want := api.RevokeRequest{Cluster: w.settings.Cluster, PodUID: "uid", KeepIPs: []string{"127.0.0.9"}}
 	if len(w.centre.revoked) != 1 || asJSON(t, w.centre.revoked[0]) != asJSON(t, want) {
 		t.Errorf("revoked %+v, want %+v", w.centre.revoked, want)
 	}
-	if last := w.centre.requests[len(w.centre.requests)-1]; !slices.Equal(last.PodIPs, []string{"10.0.0.9"}) {
+	if last := w.centre.requests[len(w.centre.requests)-1]; !slices.Equal(last.PodIPs, []string{"127.0.0.9"}) {
 		t.Errorf("the last request is for %v", last.PodIPs)
 	}
 }

@@ -33,6 +33,8 @@ const (
 	reasonDraining, drainingMessage = "Draining", "this replica is shutting down; retry"
 	// reasonPodNotFound is the reason of a problem: the API server does not have the pod.
 	reasonPodNotFound = "PodNotFound"
+	// reasonSourceAddressMismatch is the reason of an answer: the request does not come from an address of the pod.
+	reasonSourceAddressMismatch = "SourceAddressMismatch"
 	// heartbeatInterval is the time between two line feeds in a response.
 	heartbeatInterval = 10 * time.Second
 	// addressTimeout is how long the kubelet may take to report the IP address of a
@@ -116,7 +118,7 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 		if sources, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
 		} else if !containsIP(sources, source) {
-			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request comes from %s and not from an address of pod %s: %s", source, id, strings.Join(sources, ", "))
+			return nil, problemf(http.StatusForbidden, reasonSourceAddressMismatch, "the request comes from %s and not from an address of pod %s: %s", source, id, strings.Join(sources, ", "))
 		}
 	}
 	if !workload.PodActive(pod) {

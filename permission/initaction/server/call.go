@@ -192,6 +192,7 @@ func (c *call) refresh(ctx context.Context) {
 		// about the previous ones.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
+	c.input.OtherSource = !c.pod.Spec.HostNetwork && !containsIP(ips, c.source)
 	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, gone || !workload.PodActive(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
 		c.input.Breaker, c.lastDecision = *c.lastDecision, nil
@@ -218,6 +219,8 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is being deleted or is completed"}, nil
 	case WaitForPod:
 		return nil, c.wait(ctx, c.Clock.Now().Add(recheckInterval))
+	case CallAgain:
+		return &protocol.Answer{State: protocol.Waiting, Reason: d.Reason, Message: "the addresses of the pod changed to " + strings.Join(c.input.IPs, ", ")}, nil
 	case ReadApplications:
 		return nil, c.readApplications(ctx)
 	case Complete:

@@ -18,6 +18,8 @@ const (
 	Stop Action = "Stop"
 	// WaitForPod: wait until the pod changes.
 	WaitForPod Action = "WaitForPod"
+	// CallAgain: the pod must call from its present address; the call ends.
+	CallAgain Action = "CallAgain"
 	// ReadApplications: read the pod's applications from the centre.
 	ReadApplications Action = "ReadApplications"
 	// Complete: all permissions are granted; the call ends.
@@ -44,6 +46,8 @@ type Input struct {
 	DeletedOrCompleted bool
 	// IPs are the pod's addresses.
 	IPs []string
+	// OtherSource: the call does not come from one of IPs, and the pod does not have hostNetwork.
+	OtherSource bool
 	// HasFinalizer: the pod cannot be deleted before its permissions are revoked.
 	HasFinalizer bool
 	// Sets are the permission sets that the pod requests.
@@ -78,6 +82,9 @@ func Decide(in Input) Decision {
 		return Decision{Action: Stop, Reason: podmeta.ReasonPodTerminating}
 	case len(in.IPs) == 0:
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForPodIP}
+	case in.OtherSource:
+		// A kubelet writes the status of its pods. The centre would revoke the grants of another pod with this address.
+		return Decision{Action: CallAgain, Reason: reasonSourceAddressMismatch}
 	case !in.HasFinalizer:
 		// Without the finalizer the pod could disappear before its grants are revoked,
 		// and a finalizer cannot be added to a terminating pod.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -265,6 +266,8 @@ type fixture struct {
 	settings settings.Settings
 	hub      *notifier.Notifier
 	url      string
+	// source is the source address of requests; empty is that of the test.
+	source   string
 	draining chan struct{}
 	// tokens are the tokens that the API server accepts.
 	tokens       map[string]authenticationv1.UserInfo
@@ -404,7 +407,12 @@ func (w *fixture) send(ctx context.Context, method, path, token, body string) (i
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	res, err := http.DefaultClient.Do(req)
+	client := http.DefaultClient
+	if w.source != "" {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(w.source)}}
+		client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return 0, protocol.Answer{Message: err.Error()}
 	}

@@ -27,7 +27,7 @@ func TestAPodWithHostNetworkMayCallFromTheAddressesOfItsNode(t *testing.T) {
 		t.Errorf("with hostNetwork: %d %+v", status, a)
 	}
 	w = newFixture(t, newPod(otherIP))
-	if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Reason != "SourceAddressMismatch" {
+	if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Reason != reasonSourceAddressMismatch {
 		t.Errorf("without hostNetwork: %d %+v", status, a)
 	}
 }

@@ -45,7 +45,7 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 		"no sets":                          {"pod", `{}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
 		"an invalid body":                  {"pod", `{`, nil, http.StatusBadRequest, "BadRequest"},
 		"a body above the size limit":      {"pod", `{"sets":["` + strings.Repeat("a", 17<<10) + `"]}`, nil, http.StatusRequestEntityTooLarge, ""},
-		"another source address":           {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "SourceAddressMismatch"},
+		"another source address":           {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, reasonSourceAddressMismatch},
 		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonPodTerminating},
@@ -439,8 +439,30 @@ func TestACallWithAFormerAddressRevokesNoGrantOfThePresentOne(t *testing.T) {
 	if _, err := w.centre.Apply(t.Context(), api.ApplicationRequest{Cluster: w.settings.Cluster, PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, a := w.authorize("pod", orders); a.State != protocol.Granted || w.centre.attempts() != 1 || len(w.centre.revoked) > 0 {
-		t.Errorf("%+v, %d attempts, revoked %+v; want the application of the present address", a, w.centre.attempts(), w.centre.revoked)
+	if _, a := w.authorize("pod", orders); a.State != protocol.Waiting || w.centre.attempts() != 1 || len(w.centre.revoked) > 0 {
+		t.Errorf("%+v, %d attempts, revoked %+v; want no request and no revocation", a, w.centre.attempts(), w.centre.revoked)
+	}
+}
+
+// A kubelet writes the status of the pods of its node. The centre revokes the grants of other pods at a requested address.
+func TestAnAddressInTheStatusFromWhichThePodDoesNotCallIsNotRequested(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonPermissionApplying)
+	victim := newPod(func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.9"}} })
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), victim, "default"); err != nil {
+		t.Fatal(err)
+	}
+	w.updatePod(victim)
+	if a := waitForAnswer(t, answers); a.State != protocol.Waiting || a.Reason != reasonSourceAddressMismatch {
+		t.Errorf("%+v", a)
+	}
+	if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Reason != reasonSourceAddressMismatch {
+		t.Errorf("the next call: %d %+v", status, a)
+	}
+	if r := w.centre.requests; len(r) != 1 || !slices.Equal(r[0].PodIPs, []string{"127.0.0.1"}) || len(w.centre.revoked) > 0 {
+		t.Errorf("requested %+v, revoked %+v; want one request, for the address of the call", r, w.centre.revoked)
 	}
 }
 
