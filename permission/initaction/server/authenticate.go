@@ -42,6 +42,10 @@ func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
 	if !strings.HasPrefix(owner.Username, serviceAccountPrefix) || !ok || len(name) != 1 || len(uid) != 1 || name[0] == "" || uid[0] == "" {
 		return podIdentity{}, problemf(http.StatusForbidden, "TokenNotBoundToPod", "the token is not bound to a pod")
 	}
+	// A user may request any number of tokens for a pod.
+	if err := s.limitRequests(c, "pod", uid[0]); err != nil {
+		return podIdentity{}, err
+	}
 	return podIdentity{types.NamespacedName{Namespace: namespace, Name: name[0]}, types.UID(uid[0])}, nil
 }
 
@@ -49,10 +53,19 @@ func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
 // cached, because their pod may be deleted.
 const rejectedTokenTTL = 5 * time.Second
 
-// requestsPerMinuteOfAToken is how many requests a token may send per minute to this replica, because each may cost the
+// requestsPerMinute is how many requests a token, and a pod, may send per minute to this replica, because each may cost the
 // API server a TokenReview and a read of the pod. The client sends about ten in the first minute, and then about five; a
 // person may reset many pods with one token.
-const requestsPerMinuteOfAToken = 300
+const requestsPerMinute = 300
+
+// limitRequests counts a request of a sender, or returns an answer 429.
+func (s *server) limitRequests(c echo.Context, sender, key string) error {
+	if err := s.requestLimit.Check(c, key, "this "+sender+" sent too many requests; retry later"); err != nil {
+		return err
+	}
+	s.requestLimit.Record(key)
+	return nil
+}
 
 // authenticate returns the user of the request's token.
 func (s *server) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
@@ -62,10 +75,9 @@ func (s *server) authenticate(c echo.Context) (authenticationv1.UserInfo, error)
 		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the request has no header Authorization: Bearer <token>")
 	}
 	hash := sha256.Sum256([]byte(token))
-	if err := s.tokenLimit.Check(c, string(hash[:]), "this token sent too many requests; retry later"); err != nil {
+	if err := s.limitRequests(c, "token", string(hash[:])); err != nil {
 		return none, err
 	}
-	s.tokenLimit.Record(string(hash[:]))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), apiServerTimeout)
 	defer cancel()
 	u, err := s.tokens.User(ctx, token)

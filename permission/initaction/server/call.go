@@ -87,7 +87,7 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		if !c.mayCallCentre && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
 			// The pod may change during the wait, so the decision is repeated. The wait comes
 			// before AcquireBreaker, because a caller has the breaker only for a short time.
-			c.mayCallCentre = c.awaitLimit(ctx)
+			c.mayCallCentre = c.awaitLimit(ctx, c.pod.Namespace)
 			continue
 		}
 		c.mayCallCentre = c.mayCallCentre && !callsCentre(d.Action)
@@ -104,13 +104,18 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 	}
 }
 
-// awaitLimit waits until the rate limit allows one call to the centre, in the order of
-// the calls. The wait does not count towards the timeout of the call to the centre, and is
-// never a failure of the pod. It returns false if the call ends.
-func (s *server) awaitLimit(ctx context.Context) bool {
+// awaitLimit waits until the rate limit allows one call to the centre. The calls of a namespace wait in
+// order, and namespaces take turns. The wait does not count towards the timeout of the call to the centre,
+// and is never a failure of the pod. It returns false if the call ends.
+func (s *server) awaitLimit(ctx context.Context, namespace string) bool {
 	if s.Limit == nil {
 		return true
 	}
+	// Only one call reserves at a time: one that ends cannot cancel its reservation if there is a later one.
+	if s.turns.Acquire(ctx, namespace) != nil {
+		return false
+	}
+	defer s.turns.Release(namespace)
 	now := s.Clock.Now()
 	reserved := s.Limit.ReserveN(now, 1)
 	delay := reserved.DelayFrom(now)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -190,13 +193,45 @@ func TestAddressesAreComparedInParsedForm(t *testing.T) {
 func TestACallToTheCentreThatNeedsNoWaitIsAllowedDuringAShutdown(t *testing.T) {
 	draining := make(chan struct{})
 	close(draining)
-	s := &server{Options: Options{Limit: rate.NewLimiter(rate.Every(time.Hour), 20), Clock: clock.RealClock{}, Draining: draining}}
+	s := &server{Options: Options{Limit: rate.NewLimiter(rate.Every(time.Hour), 20), Clock: clock.RealClock{}, Draining: draining}, turns: fairsemaphore.New(1)}
 	for i := range 20 {
-		if !s.awaitLimit(t.Context()) {
+		if !s.awaitLimit(t.Context(), "shop") {
 			t.Fatalf("call %d is not allowed", i+1)
 		}
 	}
-	if s.awaitLimit(t.Context()) {
+	if s.awaitLimit(t.Context(), "shop") {
 		t.Error("a call beyond the limit is allowed")
+	}
+}
+
+func TestTheCallsOfANamespaceKeepTheCentreFromNoOther(t *testing.T) {
+	for name, ended := range map[string]bool{"calls that ended": true, "calls that wait": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{Options: Options{Limit: rate.NewLimiter(1, 1), Clock: clock.RealClock{}}, turns: fairsemaphore.New(1)}
+				s.awaitLimit(t.Context(), "shop") // the burst
+				var ends []context.CancelFunc
+				for range 100 {
+					ctx, end := context.WithCancel(t.Context())
+					ends = append(ends, end)
+					go s.awaitLimit(ctx, "mallory")
+					synctest.Wait()
+				}
+				endAll := func() {
+					for _, end := range ends {
+						end()
+						synctest.Wait()
+					}
+				}
+				if ended {
+					endAll()
+				}
+				began := time.Now()
+				if !s.awaitLimit(t.Context(), "shop") || time.Since(began) > 2500*time.Millisecond {
+					t.Errorf("the next call may call the centre after %v, want after at most one other call", time.Since(began))
+				}
+				endAll()
+			})
+		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/internal/authlimit"
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/notifier"
@@ -82,20 +83,22 @@ type server struct {
 	// announcements is the guard of announced addresses.
 	announcements *announcementGuard
 	calls         *openCalls
-	metrics       *instruments
+	// turns has one place: that of the call that waits for Limit. Others wait for the place, by namespace.
+	turns   *fairsemaphore.Semaphore
+	metrics *instruments
 	// tokens authenticates tokens of pods and users that have the audience of this server.
 	// A token for the API server is rejected, so that clients do not send one: who reads it,
 	// here or on the network, could use it at the API server.
 	tokens *auth.Tokens
-	// tokenLimit limits the requests of a token, by its hash.
-	tokenLimit *authlimit.Limiter
+	// requestLimit limits the requests of a token, by its hash, and of the pods to which tokens are bound, by their UIDs.
+	requestLimit *authlimit.Limiter
 }
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), announcements: &announcementGuard{kube: o.Kube, clock: o.Clock}, calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
-		tokens:     auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}),
-		tokenLimit: authlimit.New(func() float64 { return requestsPerMinuteOfAToken }, o.Clock)}
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), announcements: &announcementGuard{kube: o.Kube, clock: o.Clock}, calls: newOpenCalls(), turns: fairsemaphore.New(1), metrics: newInstruments(o.Meter, o.Notifier),
+		tokens:       auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}),
+		requestLimit: authlimit.New(func() float64 { return requestsPerMinute }, o.Clock)}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
 	limit := authlimit.New(func() float64 { return o.Settings().UnauthenticatedRequestsPerMinute }, o.Clock)

@@ -713,7 +713,7 @@ func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 // read of the pod.
 func TestATokenWithTooManyRequestsIsLimited(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
-	for range requestsPerMinuteOfAToken {
+	for range requestsPerMinute {
 		if status, _ := w.authorize("another-pod", orders); status != http.StatusForbidden {
 			t.Fatalf("status %d, want 403", status)
 		}
@@ -727,6 +727,27 @@ func TestATokenWithTooManyRequestsIsLimited(t *testing.T) {
 	}
 	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
 		t.Errorf("another token of the address: %+v", a)
+	}
+}
+
+// A user with role edit may request any number of tokens that are bound to a pod.
+func TestAPodWithTooManyRequestsIsLimitedAlsoWithManyTokens(t *testing.T) {
+	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
+	token := func(n int) string { return fmt.Sprintf("another-pod-%d", n) }
+	for n := range requestsPerMinute + 1 {
+		w.tokens[token(n)] = w.tokens["another-pod"]
+	}
+	for n := range requestsPerMinute {
+		if status, _ := w.authorize(token(n), orders); status != http.StatusForbidden {
+			t.Fatalf("status %d, want 403", status)
+		}
+	}
+	before := w.requests("pods")
+	if status, a := w.authorize(token(requestsPerMinute), orders); status != http.StatusTooManyRequests || w.requests("pods") != before {
+		t.Errorf("above the limit: status %d, %+v after %d reads of the pod", status, a, w.requests("pods")-before)
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("another pod: %+v", a)
 	}
 }
 

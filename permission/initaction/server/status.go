@@ -80,7 +80,7 @@ func (s *server) reset(c echo.Context) error {
 	// pod begins the attempt.
 	if all, err := s.listApplications(ctx, pod); err == nil {
 		for _, app := range all {
-			if isDeniedOrFailed(app.State) && before.Entry.Counted[app.ID] >= app.Attempt && s.awaitLimit(ctx) {
+			if isDeniedOrFailed(app.State) && before.Entry.Counted[app.ID] >= app.Attempt && s.awaitLimit(ctx, pod.Namespace) {
 				_ = s.Centre.Reset(ctx, app.ID)
 			}
 		}
@@ -139,7 +139,7 @@ func (s *server) podStatus(c echo.Context, pod *corev1.Pod) Status {
 
 // listApplications reads the applications of a pod from the centre.
 func (s *server) listApplications(ctx context.Context, pod *corev1.Pod) ([]api.Application, error) {
-	if !s.awaitLimit(ctx) {
+	if !s.awaitLimit(ctx, pod.Namespace) {
 		return nil, errors.New("the rate limit (centre-calls-per-second) allowed no call to the permission centre in time, or this replica is shutting down; retry")
 	}
 	return s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID))
