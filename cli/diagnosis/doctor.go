@@ -280,7 +280,7 @@ func (in Installation) examineChange() []Check {
 		checks = append(checks, Check{judges, ResultInfo, in.JudgesUnknown.Error(), ""})
 	case len(in.JudgesRejected) > 0:
 		checks = append(checks, Check{judges, ResultFail, "verdicts of a judge in the setting judges are rejected, so batches that wait for it stay unjudged: " + strings.Join(in.JudgesRejected, "; "),
-			"correct a misspelled name (judges of Breakwater: server, metrics), or the key of your judge (docs/judge/your-own.md)"})
+			"correct a misspelled name (judges of Breakwater: server, metrics), or add or correct the key of your judge (docs/judge/your-own.md)"})
 	}
 	return checks
 }

@@ -79,7 +79,8 @@ func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e ev
 	return Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}.Verify(ctx, e)
 }
 
-// CheckJudgeKeys returns why each verdict of a judge is rejected, from the keys in Secret ExternalJudgesSecretName; nil if none is.
+// CheckJudgeKeys returns the mistake in the keys of a judge in Secret ExternalJudgesSecretName for which each of its verdicts is
+// rejected; nil if there is none.
 func CheckJudgeKeys(keys map[string][]byte, judge string) error {
 	if len(keys[judge]) == 0 {
 		return fmt.Errorf("key %q is missing in Secret %s", judge, ExternalJudgesSecretName)

@@ -254,7 +254,7 @@ type ExcludedNodes struct {
 	// Nodes is the number of these nodes, and Updated the number of those whose pod has
 	// the current version.
 	Nodes, Updated int32
-	// Misscheduled is the number of nodes that are not Ready if the controller does not count such nodes; Nodes is then 0.
+	// Misscheduled is the number of these nodes if the controller does not count some of them; Nodes and Updated are then 0.
 	Misscheduled int32
 }
 

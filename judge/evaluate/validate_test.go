@@ -43,6 +43,7 @@ func TestTheAPIServerConvertsEachDurationThatMatches(t *testing.T) {
 			for duration, want := range map[string]bool{
 				"0": true, "0s": true, "5m": true, "1h30m": true, "1.5h2ms": true, "24h0m0s": true, "259200000ms": true, "10us10ns": true,
 				"99999h99999h99999h99999h99999h9m": true, "999999999s999999999s999999999s9s": true, "1.99999999999999999999999999999h": true,
+				"60000000000ns": true, "86400000000us": true, "999999999999999us999999999s99999h": true, "9999999999s": false, "9999999999999999us": false,
 				"": false, "5": false, "5 m": false, "1d": false, "-5m": false, ".5m": false, "1..5m": false, "1.5.5m": false, "9999999999h": false, "9999999999999999999s": false,
 			} {
 				_, err := time.ParseDuration(duration)

@@ -34,13 +34,16 @@ func TestTheMetadataOfAWorkloadPreventsNoHold(t *testing.T) {
 	}
 }
 
-// A rollback deletes pods that are not Ready. The number of labels of pods is not limited.
+// A rollback deletes pods that are not Ready. The number of labels of pods is not limited, but the controller labels none
+// with more than 1000.
 func TestTheLabelsOfAPodPreventNotItsDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
 	kubectl(t, "", "wait", "-n", f.namespace, "--for=create", "--timeout=60s", "pod/set-0")
 	kubectl(t, `{"metadata":{"managedFields":[{}],"labels":{`+entries(120_000)+`}}}`, "patch", "-n", f.namespace, "pod/set-0", "--type", "merge", "--patch-file", "/dev/stdin")
+	impersonation.Expect(t, "controller", "at most 1000 labels", "patch", "-n", f.namespace, "pod", "set-0", "--type", "merge", "-p",
+		`{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`)
 	impersonation.Expect(t, "controller", "", "delete", "-n", f.namespace, "pod", "set-0")
 }
 

@@ -30,7 +30,7 @@ func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workl
 //
 // The DaemonSet controller does not count a node whose taint not-ready the pods do not
 // tolerate. Its status has the number of such nodes, but not their names. So while there are
-// any, excludeNotReadyNodes marks pods but returns the nodes as misscheduled.
+// any, excludeNotReadyNodes marks the pods, and returns the nodes only as Misscheduled.
 func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, notReady func(node string) bool) workload.ExcludedNodes {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}

@@ -38,6 +38,7 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 		"a node that is not Ready is not counted, a pod waits for its verdict": {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", waiting: "3", want: running, rolledOut: 3},
 		"a node that is not Ready is not counted":                              {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", want: success},
 		"a node that is not Ready is not counted, another has the old version": {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", old: "34", want: running},
+		"two nodes are not counted, and one of them is Ready again":            {nodes: 5, notReady: "5", notTolerated: "45", unready: "45", waiting: "3", want: running},
 		"two nodes that are not Ready are not counted":                         {nodes: 4, notReady: "34", notTolerated: "34", unready: "34", want: success},
 		"the pod of a node that is not Ready is still Ready":                   {nodes: 4, notReady: "4", old: "4", want: running},
 	} {

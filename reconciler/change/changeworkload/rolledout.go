@@ -26,7 +26,7 @@ func rolledOutPods(in Input, d Decision) int32 {
 // rolledOut reports whether all pods have the version, as many as desired are in batches, and one has passed. So pods that
 // an autoscaler adds before the first pass are judged. A newer pod may still start, because there may always be one.
 func rolledOut(in Input, pods PodOutcomes) bool {
-	// The status excludes a node for a moment after it is Ready again, so misscheduled nodes count, too.
+	// The status excludes a node for a moment after it is Ready again, so misscheduled nodes that are Ready count, too.
 	required := requiredPods(in) + in.Workload.Misscheduled
 	return in.Workload.Updated && in.Workload.Replicas > 0 && pods.AnyPassed && decidingPods(in) >= int(required)
 }
