@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-const fixed = "deployment sleep is suspended"
+const suspendedMessage = "deployment sleep is suspended"
 
 func admitted() Decision { return Decision{Outcome: Admit} }
 func repaired() Decision {
@@ -25,10 +25,10 @@ func denied(message string) Decision {
 
 func TestDecide(t *testing.T) {
 	const (
-		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
-		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; name another Revision; the success of a repair or a rollback restores the traffic"
-		missing = fixed + ": its release would not be judged: spec.template has no containers: write the pod template there instead of a reference to it (spec.workloadRef)"
-		unknown = fixed + ": Breakwater could not find out whether this version succeeded before: try again"
+		used    = suspendedMessage + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
+		traffic = suspendedMessage + ": spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; name another Revision; the success of a repair or a rollback restores the traffic"
+		missing = suspendedMessage + ": its release would not be judged: spec.template has no containers: write the pod template there instead of a reference to it (spec.workloadRef)"
+		unknown = suspendedMessage + ": Breakwater could not find out whether this version succeeded before: try again"
 	)
 	for name, tc := range map[string]struct {
 		in   Input // of a suspended Deployment, with blocking on
@@ -38,13 +38,13 @@ func TestDecide(t *testing.T) {
 	}{
 		"not suspended, release":                 {free: true, in: Input{TemplateChanged: true}, want: admitted()},
 		"not suspended, repair":                  {free: true, in: Input{TemplateChanged: true, RepairRequested: true}, want: admitted()},
-		"release":                                {in: Input{TemplateChanged: true}, want: denied(fixed)},
-		"end of the hold":                        {in: Input{SuspensionOrHoldChanged: true}, want: denied(fixed)},
+		"release":                                {in: Input{TemplateChanged: true}, want: denied(suspendedMessage)},
+		"end of the hold":                        {in: Input{SuspensionOrHoldChanged: true}, want: denied(suspendedMessage)},
 		"traffic to a failed Revision":           {in: Input{TrafficToFailedRevision: true}, want: denied(traffic)},
 		"repair with traffic":                    {in: Input{TemplateChanged: true, RepairRequested: true, TrafficToFailedRevision: true}, want: repaired()},
 		"blocking off, traffic":                  {off: true, in: Input{TrafficToFailedRevision: true}, want: admitted()},
 		"traffic by the controller":              {in: Input{TrafficToFailedRevision: true, ByController: true}, want: admitted()},
-		"release and end of the hold":            {in: Input{TemplateChanged: true, SuspensionOrHoldChanged: true}, want: denied(fixed)},
+		"release and end of the hold":            {in: Input{TemplateChanged: true, SuspensionOrHoldChanged: true}, want: denied(suspendedMessage)},
 		"other change":                           {in: Input{}, want: admitted()},
 		"repair":                                 {in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},
 		"repair without the suspend label":       {in: Input{TemplateChanged: true, RepairRequested: true, SuspensionOrHoldChanged: true}, want: repaired()},
@@ -52,8 +52,8 @@ func TestDecide(t *testing.T) {
 		"repair without a template":              {in: Input{TemplateChanged: true, RepairRequested: true, NoTemplate: true}, want: denied(missing)},
 		"rollback without a template":            {in: Input{TemplateChanged: true, Succeeded: true, NoTemplate: true}, want: denied(missing)},
 		"repair label without a template change": {in: Input{RepairRequested: true}, want: admitted()},
-		"repair label, end of the hold without a template change": {in: Input{RepairRequested: true, SuspensionOrHoldChanged: true}, want: denied(fixed)},
-		"release after the repair":                                {in: Input{TemplateChanged: true, RepairUsed: true}, want: denied(fixed)},
+		"repair label, end of the hold without a template change": {in: Input{RepairRequested: true, SuspensionOrHoldChanged: true}, want: denied(suspendedMessage)},
+		"release after the repair":                                {in: Input{TemplateChanged: true, RepairUsed: true}, want: denied(suspendedMessage)},
 		"rollback":                                                {in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
 		"rollback after the repair":                               {in: Input{TemplateChanged: true, Succeeded: true, RepairUsed: true}, want: rolledBack()},
 		"rollback with the repair label":                          {in: Input{TemplateChanged: true, Succeeded: true, RepairRequested: true}, want: rolledBack()},
@@ -77,7 +77,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestConfirm(t *testing.T) {
-	unrecorded := denied(fixed + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again")
+	unrecorded := denied(suspendedMessage + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again")
 	for name, tc := range map[string]struct {
 		d                            Decision
 		recorded, byController, open bool
@@ -90,12 +90,12 @@ func TestConfirm(t *testing.T) {
 		"rollback without its annotation":                   {d: rolledBack(), want: unrecorded},
 		"rollback by the controller without its annotation": {d: rolledBack(), byController: true, want: rolledBack()},
 		"blocking off, repair without its annotation":       {d: repaired(), open: true, want: repaired()},
-		"denied":                    {d: denied(fixed), want: denied(fixed)},
+		"denied":                    {d: denied(suspendedMessage), want: denied(suspendedMessage)},
 		"admitted without a bypass": {d: admitted(), want: admitted()},
 		"admitted, the annotation is removed or changed":               {d: admitted(), changed: true, want: unrecorded},
 		"admitted, the annotation is removed or changed, blocking off": {d: admitted(), changed: true, open: true, want: admitted()},
 		"recorded repair, which changes the annotation":                {d: repaired(), recorded: true, changed: true, want: repaired()},
-		"denied, the annotation is removed or changed":                 {d: denied(fixed), changed: true, want: denied(fixed)},
+		"denied, the annotation is removed or changed":                 {d: denied(suspendedMessage), changed: true, want: denied(suspendedMessage)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController, BypassAnnotationChanged: tc.changed}
@@ -115,7 +115,7 @@ func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
 		"repair":                          {d: repaired(), want: true},
 		"rollback":                        {d: rolledBack()},
 		"other change":                    {d: admitted()},
-		"denial":                          {d: denied(fixed), in: Input{OwnerAddedOrChanged: true}},
+		"denial":                          {d: denied(suspendedMessage), in: Input{OwnerAddedOrChanged: true}},
 		"removal of the record":           {d: admitted(), in: Input{BypassRemoved: true}, want: true},
 		"deletion":                        {d: admitted(), in: Input{Deletion: true}, want: true},
 		"new owner":                       {d: admitted(), in: Input{OwnerAddedOrChanged: true}, want: true},
@@ -161,7 +161,7 @@ func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Kind, tc.in.Name = workload.Deployment, "sleep"
 			got := Authorize(tc.d, tc.in, "alice", "default", Authorization{})
-			if diff := cmp.Diff(denied(fixed+": "+tc.action+lacking), got); diff != "" {
+			if diff := cmp.Diff(denied(suspendedMessage+": "+tc.action+lacking), got); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -37,9 +37,11 @@ var (
 	label     = builder.Label
 	held      = builder.Held
 	repair    = label(v1alpha1.IgnoredSuspendLabel, "true")
+
+	repairedByBob = builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 )
 
-const fixed = "deployment sleep is suspended"
+const suspendedMessage = "deployment sleep is suspended"
 
 // fixture is the validating webhook with its recorders, and the mutating webhook.
 type fixture struct {
@@ -84,18 +86,26 @@ func (w fixture) event() string {
 	}
 }
 
-// admit handles a request as the API server does: it calls the mutating webhook, unless
-// skipped is true, and then the validating webhook.
-func (w fixture) admit(t *testing.T, req *admissionv1.AdmissionRequest, skipped bool) admission.Answer {
+// admit handles a request as the API server does: it calls the mutating webhook, and then the validating webhook.
+func (w fixture) admit(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
 	t.Helper()
-	if !skipped {
-		admissiontest.Apply(t, req, w.mutating.Admit(t.Context(), req).Response)
-	}
+	admissiontest.Apply(t, req, w.mutating.Admit(t.Context(), req).Response)
+	return w.validateOnly(t, req)
+}
+
+// validateOnly handles a request as the API server does if the mutating webhook does not answer.
+func (w fixture) validateOnly(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
 	return w.validating.Admit(t.Context(), req)
 }
 
+// causesOf returns the causes of the denial of an update, with a fresh fixture.
+func causesOf(t *testing.T, h admissiontest.History, before, after *appsv1.Deployment) []metav1.StatusCause {
+	t.Helper()
+	return newFixture(h, true).admit(t, admissiontest.Request(t, before, after)).Response.Result.Details.Causes
+}
+
 func TestTheDeletionOfASuspendedDeploymentNeedsTheRightToBypass(t *testing.T) {
-	denial := fixed + ": a deletion requires the verb \"bypass\" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which " + admissiontest.User + " does not have"
+	denial := suspendedMessage + ": a deletion requires the verb \"bypass\" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which " + admissiontest.User + " does not have"
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
 		recorded bool // bypass is Recorded
@@ -137,11 +147,10 @@ func TestTheDeletionOfASuspendedDeploymentNeedsTheRightToBypass(t *testing.T) {
 }
 
 func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
-	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	earlier := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
 	forged := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, Freeze: "forged"})
 	allowed := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, AnotherRepair: true})
-	const unrecorded = fixed + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again"
+	const unrecorded = suspendedMessage + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again"
 	suspended, paused := label(v1alpha1.SuspendLabel, builder.SuspendedAt), builder.Paused(true)
 	good := builder.Version(build(image("busybox:0")))
 	for name, tc := range map[string]struct {
@@ -154,48 +163,48 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		message string
 	}{
 		"release": {
-			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"release, suspended by a user": {
 			old: build(versioned(1), label(v1alpha1.SuspendLabel, "by hand")), new: build(versioned(1), label(v1alpha1.SuspendLabel, "by hand"), image("busybox:2")),
-			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"suspend label removed": {
-			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"hold removed": {
-			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"pause removed": {
-			old: build(versioned(1), held), new: build(versioned(1), held, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"repair label, pause removed, same template": {
-			old: build(versioned(1), held), new: build(versioned(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"repair that a person had paused, resumed": {
-			old: build(versioned(2), suspended, used, paused), new: build(versioned(2), suspended, used), reason: admission.DecisionAdmitted,
+			old: build(versioned(2), suspended, repairedByBob, paused), new: build(versioned(2), suspended, repairedByBob), reason: admission.DecisionAdmitted,
 		},
 		"repair that a person had paused, resumed while another one is allowed": {
 			old: build(versioned(2), suspended, allowed, paused), new: build(versioned(2), suspended), reason: admission.DecisionAdmitted,
 		},
 		"failed repair, resumed": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held, used, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held, repairedByBob, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"failed repair, resumed and hold removed": {
-			old: build(versioned(2), held, used), new: build(versioned(2), suspended, used), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), suspended, repairedByBob), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"release after the repair, resumed": {
-			old: build(versioned(3), suspended, used, paused), new: build(versioned(3), suspended, used), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(3), suspended, repairedByBob, paused), new: build(versioned(3), suspended, repairedByBob), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"repair of an earlier suspension, resumed": {
-			old: build(versioned(2), suspended, earlier, paused), new: build(versioned(2), suspended, earlier), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(2), suspended, earlier, paused), new: build(versioned(2), suspended, earlier), reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"resumed with a forged annotation": {
-			old: build(versioned(2), suspended, paused), new: build(versioned(2), suspended, used), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(2), suspended, paused), new: build(versioned(2), suspended, repairedByBob), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"repair that a person had paused, resumed with another template": {
-			old: build(versioned(2), suspended, used, paused), new: build(versioned(2), suspended, used, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed,
+			old: build(versioned(2), suspended, repairedByBob, paused), new: build(versioned(2), suspended, repairedByBob, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			message: suspendedMessage,
 		},
 		"other metadata": {
 			old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
@@ -205,7 +214,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"repair label false": {
 			old: build(versioned(1), held), new: build(versioned(1), held, label(v1alpha1.IgnoredSuspendLabel, "false"), image("busybox:2")),
-			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"repair label with another value": {
 			old: build(versioned(1), held), new: build(versioned(1), held, label(v1alpha1.IgnoredSuspendLabel, "yes"), image("busybox:2")),
@@ -215,20 +224,20 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			old: build(versioned(1), held), new: build(repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"second repair": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held, used, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held, repairedByBob, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			message: suspendedMessage + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"second repair after the annotation of the first was removed": {
 			old: build(versioned(2), held), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"removal of the annotation of a repair": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held), reason: admission.DecisionAdmitted,
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held), reason: admission.DecisionAdmitted,
 		},
 		"removal of the annotation of a repair without an answer of the mutating webhook": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: unrecorded,
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: unrecorded,
 		},
 		"forged annotation of a repair": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held, forged), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: unrecorded,
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held, forged), skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: unrecorded,
 		},
 		"removal of the annotation of an earlier repair without an answer of the mutating webhook": {
 			old: build(versioned(2), held, earlier), new: build(versioned(2), held), skipped: true, reason: admission.DecisionAdmitted,
@@ -237,20 +246,20 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			old: build(versioned(2), held, allowed), new: build(versioned(2), held, allowed, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"second repair that removes the annotation of the first": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			message: suspendedMessage + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"rollback": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"rollback by rollout undo, which replaces all annotations": {
-			old: build(versioned(2), held, used), new: build(versioned(2), held, image("busybox:0"), func(d *appsv1.Deployment) {
+			old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held, image("busybox:0"), func(d *appsv1.Deployment) {
 				d.Annotations = build(image("busybox:0"), versioned(1)).Annotations
 			}), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"release, history unknown": {
 			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:0")), unknown: true, reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": Breakwater could not find out whether this version succeeded before: try again",
+			message: suspendedMessage + ": Breakwater could not find out whether this version succeeded before: try again",
 		},
 		"repair without an answer of the mutating webhook": {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
@@ -259,12 +268,12 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		"forged annotation of another attempt": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 2})),
-			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"forged annotation of another user": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 3})),
-			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: suspendedMessage,
 		},
 		"release, blocking off": {
 			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), off: true, reason: admission.DecisionAdmitted,
@@ -272,7 +281,11 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(admissiontest.History{Successes: []string{good}, Unknown: tc.unknown}, !tc.off)
-			answer := w.admit(t, admissiontest.Request(t, tc.old, tc.new), tc.skipped)
+			handle := w.admit
+			if tc.skipped {
+				handle = w.validateOnly
+			}
+			answer := handle(t, admissiontest.Request(t, tc.old, tc.new))
 			if answer.Decision != tc.reason {
 				t.Errorf("decision is %s, want %s", answer.Decision, tc.reason)
 			}
@@ -285,7 +298,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			if diff := cmp.Diff(tc.message, answer.Response.Result.Message); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(fixed, string(answer.Response.Result.Reason)); diff != "" {
+			if diff := cmp.Diff(suspendedMessage, string(answer.Response.Result.Reason)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -297,7 +310,7 @@ func deniedUpdate(t *testing.T) *admissionv1.AdmissionRequest {
 }
 
 func TestADenialHasNoRetryAfter(t *testing.T) {
-	result := newFixture(admissiontest.History{}, true).admit(t, deniedUpdate(t), false).Response.Result
+	result := newFixture(admissiontest.History{}, true).admit(t, deniedUpdate(t)).Response.Result
 	if result.Details.RetryAfterSeconds != 0 {
 		t.Errorf("retry after %d s", result.Details.RetryAfterSeconds)
 	}
@@ -315,7 +328,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 	empty := builder.ChangeWorkload(build(image("busybox:3")), 2, v1alpha1.ReleaseSuccess)
 	empty.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.ReleaseJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoVerdict}}
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, empty, failed}}
-	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false).Response.Result
+	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2")))).Response.Result
 	want := &metav1.StatusDetails{
 		Group: "apps", Kind: "deployments", Name: "sleep", UID: "sleep-uid",
 		Causes: []metav1.StatusCause{
@@ -348,9 +361,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 // The webhook does not read whether a template is saved.
 func TestADenialNamesTheRollbackToASavedVersion(t *testing.T) {
 	failed := builder.ChangeWorkload(build(versioned(2), held), 2, v1alpha1.ReleaseSuspend)
-	causes := newFixture(admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}, true).admit(t,
-		admissiontest.Request(t, build(versioned(2), held), build(versioned(2), held, image("busybox:2"))), false,
-	).Response.Result.Details.Causes
+	causes := causesOf(t, admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}, build(versioned(2), held), build(versioned(2), held, image("busybox:2")))
 	want := metav1.StatusCause{Type: suspend.CauseRollback,
 		Message: "if a version that succeeded is saved, `kubectl breakwater rollback deployment/sleep -n default` applies its template, which is admitted during the suspension"}
 	if len(causes) != 4 || causes[2] != want {
@@ -373,8 +384,8 @@ func TestADenialSaysOnlyOfAJudgedPodThatTheCheckFailed(t *testing.T) {
 			failed := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
 			failed.Status.DefenseCheckFailPods = tc.pods
 			h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}
-			answer := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false)
-			if got := answer.Response.Result.Details.Causes[0].Message; !strings.Contains(got, ") "+tc.want) {
+			causes := causesOf(t, h, bad, build(versioned(2), held, image("busybox:2")))
+			if got := causes[0].Message; !strings.Contains(got, ") "+tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -402,8 +413,7 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 		"a repair replaced the version that failed": {[]*v1alpha1.ChangeWorkload{former}, operators},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request := admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2")))
-			causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t, request, false).Response.Result.Details.Causes
+			causes := causesOf(t, admissiontest.History{Known: tc.known}, bad, build(versioned(2), held, image("busybox:2")))
 			if diff := cmp.Diff(tc.want, causes[len(causes)-1].Message); diff != "" {
 				t.Error(diff)
 			}
@@ -412,12 +422,9 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 }
 
 func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
-	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	const want = "a repair of this suspension was already admitted for bob; " +
 		"`kubectl annotate deployment sleep -n default altershield.defense.antgroup.com/bypass-` allows another"
-	causes := newFixture(admissiontest.History{}, true).admit(t,
-		admissiontest.Request(t, build(versioned(2), held, used), build(versioned(2), held, used, repair, image("busybox:3"))), false,
-	).Response.Result.Details.Causes
+	causes := causesOf(t, admissiontest.History{}, build(versioned(2), held, repairedByBob), build(versioned(2), held, repairedByBob, repair, image("busybox:3")))
 	if diff := cmp.Diff(want, causes[1].Message); diff != "" {
 		t.Error(diff)
 	}
@@ -436,7 +443,7 @@ func TestTheWarningsOfADenialAreNotCutByTheAPIServer(t *testing.T) {
 	}
 	w := newFixture(admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}, true)
 	w.settings.Bypass = v1alpha1.BypassAuthorized
-	response := w.admit(t, admissiontest.Request(t, bad, build(builder.Name(long), placed, versioned(2), held, used, repair, image("busybox:3"))), false).Response
+	response := w.admit(t, admissiontest.Request(t, bad, build(builder.Name(long), placed, versioned(2), held, used, repair, image("busybox:3")))).Response
 	if n := len(strings.Join(response.Warnings, "")); n > 4096 {
 		t.Errorf("the warnings have %d bytes", n)
 	}
@@ -457,9 +464,7 @@ func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing
 		shown string
 	}{"holidays": {nil, "holidays"}, "": {nil, "true"}, "repaired": {[]*v1alpha1.ChangeWorkload{failed, repair}, "repaired"}} {
 		byHand := label(v1alpha1.SuspendLabel, value)
-		causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t,
-			admissiontest.Request(t, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2"))), false,
-		).Response.Result.Details.Causes
+		causes := causesOf(t, admissiontest.History{Known: tc.known}, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2")))
 		want := "suspended by label " + v1alpha1.SuspendLabel + "=" + tc.shown + "; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
 			t.Error(diff)
@@ -478,8 +483,8 @@ func TestADenialOfTheEndOfASuspensionSaysWhatEndsIt(t *testing.T) {
 		"the label is removed": {unlabelled, true},
 		"a release":            {build(versioned(2), held, image("busybox:2")), false},
 	} {
-		answer := newFixture(admissiontest.History{}, true).admit(t, admissiontest.Request(t, build(versioned(2), held), tc.after), false)
-		if got := answer.Response.Result.Details.Causes[1].Message; strings.HasPrefix(got, ends) != tc.want {
+		causes := causesOf(t, admissiontest.History{}, build(versioned(2), held), tc.after)
+		if got := causes[1].Message; strings.HasPrefix(got, ends) != tc.want {
 			t.Errorf("%s: the warning is %q", name, got)
 		}
 	}
@@ -487,8 +492,8 @@ func TestADenialOfTheEndOfASuspensionSaysWhatEndsIt(t *testing.T) {
 
 func TestADenialIsReported(t *testing.T) {
 	w := newFixture(admissiontest.History{}, true)
-	w.admit(t, deniedUpdate(t), false)
-	if e, want := w.event(), "Warning ReleaseDenied update by alice: "+fixed; e != want {
+	w.admit(t, deniedUpdate(t))
+	if e, want := w.event(), "Warning ReleaseDenied update by alice: "+suspendedMessage; e != want {
 		t.Errorf("Event is %q, want %q", e, want)
 	}
 	sent := w.sent.Sent(events.TypeReleaseDenied)
@@ -503,7 +508,7 @@ func TestADenialIsReported(t *testing.T) {
 	if err := e.DataAs(&data); err != nil {
 		t.Fatal(err)
 	}
-	if data.User != admissiontest.User || data.Message != fixed {
+	if data.User != admissiontest.User || data.Message != suspendedMessage {
 		t.Errorf("sent %+v", data)
 	}
 }
@@ -512,7 +517,7 @@ func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
 	w := newFixture(admissiontest.History{}, true)
 	req := deniedUpdate(t)
 	req.DryRun = new(true)
-	if w.admit(t, req, false).Response.Allowed {
+	if w.admit(t, req).Response.Allowed {
 		t.Error("admitted")
 	}
 	if len(w.recorder.Events) > 0 || len(w.sent.Sent()) > 0 {
@@ -523,7 +528,7 @@ func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
 func TestALargeDeploymentIsDenied(t *testing.T) {
 	huge := builder.Annotation("note", strings.Repeat("x", 1<<20))
 	req := admissiontest.Request(t, build(versioned(1), held, huge), build(versioned(1), held, huge, image("busybox:2")))
-	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != fixed {
+	if got := newFixture(admissiontest.History{}, true).admit(t, req).Response.Result.Message; got != suspendedMessage {
 		t.Errorf("message is %q", got)
 	}
 }
@@ -532,7 +537,7 @@ func TestALongNameIsNotTruncated(t *testing.T) {
 	long := builder.Name(strings.Repeat("n", 253))
 	req := admissiontest.Request(t, build(versioned(1), held, long), build(versioned(1), held, long, image("busybox:2")))
 	want := "deployment " + strings.Repeat("n", 253) + " is suspended"
-	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != want {
+	if got := newFixture(admissiontest.History{}, true).admit(t, req).Response.Result.Message; got != want {
 		t.Errorf("message is %q", got)
 	}
 }
@@ -558,17 +563,16 @@ func TestAMalformedUpdateIsDenied(t *testing.T) {
 }
 
 func TestABypassRequiresTheVerbBypass(t *testing.T) {
-	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	allowed := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, AnotherRepair: true})
 	old := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
 	good := builder.Version(build(image("busybox:0")))
 	const (
-		removal = fixed + `: the removal of annotation altershield.defense.antgroup.com/bypass (it allows another repair) requires the verb "bypass" on ` +
+		removal = suspendedMessage + `: the removal of annotation altershield.defense.antgroup.com/bypass (it allows another repair) requires the verb "bypass" on ` +
 			"changeworkloads.app.ops.cloud.alipay.com in namespace default, " +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
-		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
+		lacking = suspendedMessage + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
-		unknown = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
+		unknown = suspendedMessage + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
 			"Breakwater could not check whether alice has this right: too slow; try again"
 	)
 	for name, tc := range map[string]struct {
@@ -586,15 +590,15 @@ func TestABypassRequiresTheVerbBypass(t *testing.T) {
 		"repair, check failed":                                {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
 		"repair, check allowed and failed":                    {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
 		"dry run of a repair":                                 {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's annotation without the verb": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: removal},
-		"removal of the repair's annotation with the verb":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"removal of the repair's annotation without the verb": {old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: removal},
+		"removal of the repair's annotation with the verb":    {old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
 		"removal of the annotation of a repair again":         {old: build(versioned(2), held, allowed), new: build(versioned(2), held)},
 		"removal of an earlier suspension's annotation":       {old: build(versioned(2), held, old), new: build(versioned(2), held)},
 		"rollback":                   {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0"))},
-		"release":                    {old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), message: fixed},
+		"release":                    {old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), message: suspendedMessage},
 		"other metadata":             {old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a"))},
 		"repair, bypass is Recorded": {recorded: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
-		"removal of the repair's annotation, bypass is Recorded": {recorded: true, old: build(versioned(2), held, used), new: build(versioned(2), held)},
+		"removal of the repair's annotation, bypass is Recorded": {recorded: true, old: build(versioned(2), held, repairedByBob), new: build(versioned(2), held)},
 		"repair, blocking off":                       {off: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
 		"release by the controller":                  {user: v1alpha1.ControllerUser, old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2"))},
 		"repair of a workload that is not suspended": {old: build(versioned(1)), new: build(versioned(1), repair, image("busybox:2"))},
@@ -610,7 +614,7 @@ func TestABypassRequiresTheVerbBypass(t *testing.T) {
 			if tc.user != "" {
 				req.UserInfo.Username = tc.user
 			}
-			answer := w.admit(t, req, false)
+			answer := w.admit(t, req)
 			if (len(w.rights.checked) > 0) != tc.checked {
 				t.Errorf("checked %v", w.rights.checked)
 			}
