@@ -42,37 +42,14 @@ func (r *Recorder) SetFollower(f Follower) {
 	r.setEnd = batchstatus.SetEnd
 }
 
-// prepare returns the call that may follow the verdict.
+// prepare returns the call that may follow the verdict, or nil.
 func (r *Recorder) prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp {
-	if isPrePass(received) {
-		if next := r.follower.Prepare(ctx, received); next != nil {
-			return next
-		}
+	if r.follower == nil || !isPrePass(received) {
+		return nil
 	}
-	return noCall{}
+	return r.follower.Prepare(ctx, received)
 }
 
 func isPrePass(received events.ChangePodVerdict) bool {
 	return received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass
 }
-
-// withoutFollower is a Follower without calls.
-type withoutFollower struct{}
-
-// Prepare implements Follower.
-func (withoutFollower) Prepare(context.Context, events.ChangePodVerdict) FollowUp { return nil }
-
-// PostVerdictStored implements Follower.
-func (withoutFollower) PostVerdictStored(types.UID) {}
-
-// noCall is a FollowUp without a call.
-type noCall struct{}
-
-// SetIntent implements FollowUp.
-func (noCall) SetIntent(*v1alpha1.ChangePod) {}
-
-// Call implements FollowUp.
-func (noCall) Call(context.Context, *v1alpha1.ChangePod) {}
-
-// CancelReservation implements FollowUp.
-func (noCall) CancelReservation() {}

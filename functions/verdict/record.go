@@ -33,8 +33,8 @@ type Recorder struct {
 	client   versioned.Interface
 	clock    clock.PassiveClock
 	received metrics.Counter
-	// follower makes the call that follows a PRE verdict, and fields are those that the write of
-	// a verdict may change: see SetFollower.
+	// follower makes the call that follows a PRE verdict, or is nil, and fields are those that the write
+	// of a verdict may change: see SetFollower.
 	follower Follower
 	fields   []string
 	// setEnd derives the end of a batch: see SetFollower.
@@ -47,7 +47,7 @@ type Recorder struct {
 func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter metric.Meter) *Recorder {
 	return &Recorder{
 		client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total"),
-		follower: withoutFollower{}, fields: statuspatch.ChangePodVerdict,
+		fields: statuspatch.ChangePodVerdict,
 		setEnd: func(*v1alpha1.ChangePod, time.Time) {}, written: newWritten(),
 	}
 }
@@ -58,7 +58,9 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
 	in := Input{Received: received}
 	next := r.prepare(ctx, received)
-	defer next.CancelReservation()
+	if next != nil {
+		defer next.CancelReservation()
+	}
 	decision, stored, err := r.apply(ctx, in, next)
 	if err == nil && decision.Action == AskRetrieve {
 		in.Retrieved = retrieve(ctx, altershield.Retrieve{
@@ -76,10 +78,12 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	logging.FromContext(ctx).Infow("Verdict handled", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
 		"stage", received.Stage, "verdict", received.Verdict, "action", decision.Action)
 	if decision.Action == Store {
-		if received.Stage == v1alpha1.StagePost {
+		if r.follower != nil && received.Stage == v1alpha1.StagePost {
 			r.follower.PostVerdictStored(received.UID)
 		}
-		next.Call(ctx, stored)
+		if next != nil {
+			next.Call(ctx, stored)
+		}
 	}
 	return nil
 }
@@ -96,7 +100,9 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision
 		batch.Status.Verdicts, batch.Status.PodResults = decision.Verdicts, decision.PodResults
 		if decision.Action == Store {
 			r.setEnd(batch, in.Now)
-			next.SetIntent(batch)
+			if next != nil {
+				next.SetIntent(batch)
+			}
 		}
 		return nil
 	}
