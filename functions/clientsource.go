@@ -103,19 +103,6 @@ func (s *ClientSource) readConfig(ctx context.Context, parse configParser) (alte
 	return parsed, nil
 }
 
-// ConfigError reports an invalid configuration. Its message has no secret and may be
-// shown to users.
-type ConfigError struct {
-	// Err names the invalid keys.
-	Err error
-}
-
-// Error implements error.
-func (e *ConfigError) Error() string { return e.Err.Error() }
-
-// Unwrap implements errors.Unwrap.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
 // Client returns the client and its configuration. The client is nil if no server is
 // configured.
 func (s *ClientSource) Client(ctx context.Context) (*altershield.Client, altershield.Config, error) {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/httptransport"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
@@ -41,15 +42,6 @@ func defaultLabels() Labels { return Labels{Namespace: "namespace", Pod: "pod"} 
 
 // configTTL is the maximum age of a cached configuration.
 const configTTL = 5 * time.Second
-
-// ConfigError reports an invalid configuration. Its message contains no secret.
-type ConfigError struct{ Err error }
-
-// Error implements error.
-func (e *ConfigError) Error() string { return e.Err.Error() }
-
-// Unwrap implements errors.Unwrap.
-func (e *ConfigError) Unwrap() error { return e.Err }
 
 // config is the parsed configuration.
 type config struct {
@@ -78,7 +70,7 @@ func NewSources(core corev1client.CoreV1Interface, c clock.PassiveClock) *Source
 	return &Sources{core: core, clock: c}
 }
 
-// Source returns the reader. An invalid configuration is a *ConfigError. The read is
+// Source returns the reader. An invalid configuration is a *functions.ConfigError. The read is
 // under the lock, so that concurrent callers share it.
 func (s *Sources) Source(ctx context.Context) (Source, error) {
 	s.mu.Lock()
@@ -94,7 +86,7 @@ func (s *Sources) Source(ctx context.Context) (Source, error) {
 	if s.read.IsZero() || !reflect.DeepEqual(next, s.config) {
 		source, err := newSource(next, s.clock)
 		if err != nil {
-			return Source{}, &ConfigError{err}
+			return Source{}, &functions.ConfigError{Err: err}
 		}
 		s.config, s.source = next, source
 	}
@@ -119,7 +111,7 @@ func (s *Sources) readConfig(ctx context.Context) (config, error) {
 	}
 	parsed, err := parseConfig(cm.Data, secret.Data)
 	if err != nil {
-		return config{}, &ConfigError{fmt.Errorf("ConfigMap %s: %w", ConfigMapName, err)}
+		return config{}, &functions.ConfigError{Err: fmt.Errorf("ConfigMap %s: %w", ConfigMapName, err)}
 	}
 	return parsed, nil
 }

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
 )
 
 func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
@@ -149,7 +150,7 @@ func TestAConfigurationThatIsRestoredIsUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.SetTime(clock.Now().Add(configTTL + time.Second))
-	var invalid *ConfigError
+	var invalid *functions.ConfigError
 	if _, err := sources.Source(t.Context()); !errors.As(err, &invalid) {
 		t.Fatalf("got %v, want a ConfigError", err)
 	}

@@ -215,7 +215,7 @@ func readContext(ctx context.Context, namespace string) (context.Context, contex
 // with its error.
 func (f *function) source(ctx context.Context) (Source, error) {
 	source, err := f.CurrentSource(ctx)
-	if invalid, ok := errors.AsType[*ConfigError](err); ok {
+	if invalid, ok := errors.AsType[*functions.ConfigError](err); ok {
 		return Source{Reader: failingReader{invalid}, Labels: defaultLabels()}, nil
 	}
 	return source, err

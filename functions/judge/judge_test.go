@@ -329,7 +329,7 @@ func TestWithoutUsableDataThereIsNoPass(t *testing.T) {
 
 func TestAPrometheusThatIsNotConfiguredIsNamedInTheRecord(t *testing.T) {
 	f := newFixture(t, func(context.Context) (judge.Source, error) {
-		return judge.Source{}, &judge.ConfigError{Err: errors.New("prometheus-url is not set")}
+		return judge.Source{}, &functions.ConfigError{Err: errors.New("prometheus-url is not set")}
 	}, newBatch(1))
 	f.clock.SetTime(ft.Now().Add(duration))
 	if err := f.wake(t, 1); err != nil {
@@ -346,7 +346,7 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 	down := true
 	f := newFixture(t, func(ctx context.Context) (judge.Source, error) {
 		if down {
-			return judge.Source{}, &judge.ConfigError{Err: errors.New("down")}
+			return judge.Source{}, &functions.ConfigError{Err: errors.New("down")}
 		}
 		return tr.source(ctx)
 	}, newBatch(1))
@@ -369,7 +369,7 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 // A wrong query is rejected for as long as the batch is held.
 func TestAfterTheAnalysisALookWithoutMetricsIsStoredOnce(t *testing.T) {
 	f := newFixture(t, func(context.Context) (judge.Source, error) {
-		return judge.Source{}, &judge.ConfigError{Err: errors.New("down")}
+		return judge.Source{}, &functions.ConfigError{Err: errors.New("down")}
 	}, newBatch(1))
 	stored := 0
 	f.Change.PrependReactor("patch", "changepods", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -58,7 +59,7 @@ func recorded(looks int32, verdict judgev1alpha1.Verdict, final bool) func(*v1al
 
 func TestOnlyAFailDuringProbationIsSent(t *testing.T) {
 	down := func(context.Context) (judge.Source, error) {
-		return judge.Source{}, &judge.ConfigError{Err: errors.New("down")}
+		return judge.Source{}, &functions.ConfigError{Err: errors.New("down")}
 	}
 	for name, tc := range map[string]struct {
 		reader func(context.Context) (judge.Source, error)
