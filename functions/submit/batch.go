@@ -104,10 +104,10 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires, but lasts
 // at least a second. After the expiry another process may call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallTimeout)
+	return f.contextOfCall(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallTimeout)
 }
 
-func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
+func (f *function) contextOfCall(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, max(deadline-f.clock.Since(intent), time.Second))
 }
 

@@ -59,22 +59,27 @@ type Input struct {
 	Batch   *v1alpha1.ChangePod
 	// Stage is the stage of the wake-up.
 	Stage v1alpha1.Stage
+	// AnswerCached means that this process has cached the answer to the last finish
+	// instead of storing it.
+	AnswerCached bool
+	callContext
+}
+
+// callContext has what a decision about a batch and a decision about an order both depend on.
+type callContext struct {
 	// Asked reports whether retrieve was called during this wake-up and returned no
 	// pass; it is not called again. The answer is not a verdict: the server answers
 	// fail also while a check runs, and for a check that never began.
 	Asked bool
-	Now   time.Time
+	// NotBegunNode is the node whose PRE check has not begun, as the server answered
+	// during this wake-up, or "".
+	NotBegunNode string
+	Now          time.Time
 	// CallTimeout is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
 	CallTimeout time.Duration
 	// Reservation is the slot of the call in the rate limit, or nil.
 	Reservation *altershield.Reservation
-	// NotBegunNode is the node whose PRE check has not begun, as the server answered
-	// during this wake-up, or "".
-	NotBegunNode string
-	// AnswerCached means that this process has cached the answer to the last finish
-	// instead of storing it.
-	AnswerCached bool
 }
 
 // Decision is an action and its reason.
@@ -164,6 +169,6 @@ func decideCall(in Input) Decision {
 	}
 	return nextCall(callState{
 		submission: s, verdict: in.Batch.Status.VerdictOf(in.Stage), node: in.Batch.Status.ChangePodID, stage: in.Stage, first: first,
-		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callTimeout: in.CallTimeout,
+		callContext: in.callContext,
 	})
 }

@@ -148,7 +148,8 @@ func TestDecideForABatch(t *testing.T) {
 		"wake-up for finish after its deadline":  {batch: with(phase(v1alpha1.BatchPostTimeout)), stage: post, want: Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Release: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, NotBegunNode: tc.notBegun, Now: ft.Now(), CallTimeout: 15 * time.Second}
+			in := Input{Release: ft.NewRelease(), Stage: tc.stage,
+				callContext: callContext{Asked: tc.asked, NotBegunNode: tc.notBegun, Now: ft.Now(), CallTimeout: 15 * time.Second}}
 			if tc.workload != nil {
 				tc.workload(in.Release)
 			}

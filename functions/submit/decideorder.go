@@ -5,19 +5,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Release *v1alpha1.ChangeWorkload
-	// Asked, NotBegunNode, Now, CallTimeout and Reservation are as in Input.
-	Asked        bool
-	NotBegunNode string
-	Now          time.Time
-	CallTimeout  time.Duration
-	Reservation  *altershield.Reservation
+	callContext
 }
 
 // stageOf returns the stage of the order check for a step.
@@ -58,8 +52,8 @@ func DecideOrder(in OrderInput) Decision {
 	stage := stageOf(step.Name)
 	return nextCall(callState{
 		submission: w.Status.Order.SubmissionOf(stage), verdict: w.Status.OrderVerdictOf(stage), node: w.Status.Order.Node(), stage: stage,
-		first: map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
-		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callTimeout: in.CallTimeout,
+		first:       map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
+		callContext: in.callContext,
 	})
 }
 

@@ -98,7 +98,7 @@ func TestDecideForAnOrder(t *testing.T) {
 		"order closed":                           {[]edit{end, closing(1, long, true, "")}, false, Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := OrderInput{Release: ft.NewRelease(tc.release...), Asked: tc.asked, Now: ft.Now(), CallTimeout: 15 * time.Second}
+			in := OrderInput{Release: ft.NewRelease(tc.release...), callContext: callContext{Asked: tc.asked, Now: ft.Now(), CallTimeout: 15 * time.Second}}
 			if got := DecideOrder(in); got.Action != tc.want || got.Reason == "" {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}

@@ -93,7 +93,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	}
 	return &followUp{
 		finisher: f, server: server,
-		in: Input{Release: release, Stage: v1alpha1.StagePost, CallTimeout: config.TotalDeadline, Reservation: slot},
+		in: Input{Release: release, Stage: v1alpha1.StagePost, callContext: callContext{CallTimeout: config.TotalDeadline, Reservation: slot}},
 	}
 }
 

@@ -22,11 +22,7 @@ type callState struct {
 	stage v1alpha1.Stage
 	// first is the call of the stage: a start or a finish.
 	first Action
-	// asked, notBegun, now and callTimeout are as in Input.
-	asked       bool
-	notBegun    string
-	now         time.Time
-	callTimeout time.Duration
+	callContext
 }
 
 // nextCall returns the next call of a stage. A repeated start creates a new node, and verdicts
@@ -36,7 +32,7 @@ type callState struct {
 func nextCall(c callState) Decision {
 	s := c.submission
 	switch {
-	case c.verdict.Unconfirmed() && c.asked:
+	case c.verdict.Unconfirmed() && c.Asked:
 		return Decision{Nothing, "the server does not confirm its pass"}
 	case c.verdict.Unconfirmed():
 		return Decision{AskRetrieve, "the pass without rules is not confirmed"}
@@ -44,13 +40,13 @@ func nextCall(c callState) Decision {
 		return Decision{c.first, "the call was not made"}
 	case s.AnsweredTime != nil:
 		return whileAwaitingVerdict(c)
-	case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callTimeout:
+	case s.Error == nil && c.Now.Sub(s.IntentTime.Time) < c.CallTimeout:
 		return Decision{InFlight, "another call is in flight"}
 	case c.stage == v1alpha1.StagePre:
 		return Decision{c.first, "the last start was not answered"}
 	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRejected:
 		return Decision{c.first, "the server rejected the last finish"}
-	case !c.asked:
+	case !c.Asked:
 		return Decision{AskRetrieve, "the last finish may have arrived"}
 	default:
 		return Decision{c.first, "the last finish probably did not arrive"}
@@ -62,17 +58,17 @@ func nextCall(c callState) Decision {
 // Resubmit repeats a check whose callback was lost. If the check never began, the server
 // rejects Resubmit, and the start is repeated.
 func whileAwaitingVerdict(c callState) Decision {
-	waiting := c.now.Sub(c.submission.AnsweredTime.Time)
+	waiting := c.Now.Sub(c.submission.AnsweredTime.Time)
 	switch {
 	case waiting < resend.VerdictDelay:
 		return Decision{Nothing, "waiting for the verdict"}
-	case !c.asked:
+	case !c.Asked:
 		return Decision{AskRetrieve, "the callback may be lost"}
 	case c.stage != v1alpha1.StagePre, c.submission.Resumptions >= v1alpha1.MaxResumptions, waiting < resumeAfter<<c.submission.Resumptions:
 		return Decision{Nothing, "retrieve returned no pass; waiting for the callback"}
-	case c.notBegun == "":
+	case c.NotBegunNode == "":
 		return Decision{Resubmit, "the server may have lost the start"}
-	case c.notBegun == c.node:
+	case c.NotBegunNode == c.node:
 		return Decision{c.first, "the server did not begin the check"}
 	default:
 		return Decision{Nothing, "the check was begun again"}

@@ -17,7 +17,7 @@ import (
 
 // handleOrder decides and acts for the order until nothing is left to do.
 func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, callTimeout time.Duration) error {
-	in := OrderInput{CallTimeout: callTimeout}
+	in := OrderInput{callContext: callContext{CallTimeout: callTimeout}}
 	for range maxSteps {
 		decision, err := f.decideAndStoreOrder(ctx, server, w, &in)
 		if err != nil {
@@ -103,7 +103,7 @@ func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *Order
 // startOrder starts the order at the server. Its intent is stored already.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePre)
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
+	call, cancel := f.contextOfCall(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Release.Spec.OrderID, StartTime: in.Now})
 	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
@@ -122,7 +122,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 // finishOrder calls the finish of the order at the server. Its intent is stored already.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePost)
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
+	call, cancel := f.contextOfCall(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	_, callErr := server.Finish(call, altershield.Finish{
 		OrderID: in.Release.Spec.OrderID, NodeID: in.Release.Status.Order.Node(),
@@ -149,7 +149,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 // closeOrder closes the order at the server. Its intent is stored already.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.Closing
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
+	call, cancel := f.contextOfCall(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	n := in.Release.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{

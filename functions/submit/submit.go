@@ -162,7 +162,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 	if err != nil {
 		return err
 	}
-	in := Input{Release: release, Stage: w.stage, CallTimeout: callTimeout}
+	in := Input{Release: release, Stage: w.stage, callContext: callContext{CallTimeout: callTimeout}}
 	for range maxSteps {
 		decision, err := f.decideAndStore(ctx, server, w, &in)
 		w.batchCopy = nil // later decisions are about the batch as it is then
