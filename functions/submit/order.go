@@ -106,16 +106,8 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 	call, cancel := f.contextOfCall(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Release.Spec.OrderID, StartTime: in.Now})
-	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
-		s := pendingSubmission(o.Submissions, v1alpha1.StagePre, intent.Attempts)
-		switch {
-		case s == nil:
-			f.logIgnored(ctx, in.Release.Name, v1alpha1.StagePre)
-		case callErr != nil:
-			s.Error = serverError(callErr, f.clock.Now())
-		default:
-			setOrderStarted(o, s, answer, f.clock.Now())
-		}
+	return f.storeOrderAnswer(ctx, in.Release, intent, callErr, func(o *v1alpha1.Order, s *v1alpha1.Submission) {
+		setOrderStarted(o, s, answer, f.clock.Now())
 	})
 }
 
@@ -133,15 +125,23 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 	if intent.Attempts > 1 && isCheckRunning(callErr) {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
-	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
-		s := pendingSubmission(o.Submissions, v1alpha1.StagePost, intent.Attempts)
+	return f.storeOrderAnswer(ctx, in.Release, intent, callErr, func(_ *v1alpha1.Order, s *v1alpha1.Submission) {
+		setAnswered(s, f.clock.Now())
+	})
+}
+
+// storeOrderAnswer stores the answer to the call of an intent, unless a later call was made. answered stores an
+// answer without an error.
+func (f *function) storeOrderAnswer(ctx context.Context, w *v1alpha1.ChangeWorkload, intent *v1alpha1.Submission, callErr error, answered func(*v1alpha1.Order, *v1alpha1.Submission)) error {
+	return f.storeOrderResult(ctx, w, callErr, func(o *v1alpha1.Order) {
+		s := pendingSubmission(o.Submissions, intent.Stage, intent.Attempts)
 		switch {
 		case s == nil:
-			f.logIgnored(ctx, in.Release.Name, v1alpha1.StagePost)
+			logging.FromContext(ctx).Infow("Answer ignored: a later call was made", "changeworkload", w.Name, "stage", intent.Stage)
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
-			setAnswered(s, f.clock.Now())
+			answered(o, s)
 		}
 	})
 }
@@ -218,8 +218,4 @@ func (f *function) storeOrderResult(ctx context.Context, w *v1alpha1.ChangeWorkl
 		return err
 	}
 	return callErr
-}
-
-func (f *function) logIgnored(ctx context.Context, name string, stage v1alpha1.Stage) {
-	logging.FromContext(ctx).Infow("Answer ignored: a later call was made", "changeworkload", name, "stage", stage)
 }
