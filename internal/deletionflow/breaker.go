@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/deletionshares"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
@@ -22,7 +21,7 @@ type Breaker struct {
 	// Median is the median of the seven windows before that of Exceeded.
 	Median int64
 	// Suspected is the suspected cause of the deletions.
-	Suspected deletionshares.Cause
+	Suspected Cause
 	// Err says which rule is invalid.
 	Err error
 	// Shadow reports whether the flow control is in shadow mode, so that it denies nothing.
@@ -44,7 +43,7 @@ func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Du
 	b.Exceeded, b.RoomTime, b.Open = policy.Exceeded(state, local, 1)
 	if b.Open {
 		b.Median = deletionwindow.Median(state, b.Exceeded.Rule, local)
-		b.Suspected = deletionshares.SuspectedCause(f.Status.Shares)
+		b.Suspected = suspectedCause(f.Status.Shares)
 	}
 	return b
 }
@@ -80,7 +79,7 @@ func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
 }
 
 // Attribution names the suspected cause and the largest shares.
-func Attribution(suspected deletionshares.Cause, of *v1alpha1.DeletionShares) string {
+func Attribution(suspected Cause, of *v1alpha1.DeletionShares) string {
 	if of == nil || of.Total == 0 {
 		return ""
 	}

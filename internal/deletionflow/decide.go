@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/deletionshares"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
@@ -107,7 +106,7 @@ func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.T
 	}
 	d.state, d.changed = next, true
 	if !repeated {
-		d.shares = deletionshares.Add(d.shares, deletionshares.Deletion{
+		d.shares = addDeletion(d.shares, allowedDeletion{
 			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: deletion.Count, Eviction: r.Eviction,
 		}, now, shortestRule(d.policy).Interval)
 	}

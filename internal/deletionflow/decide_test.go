@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/deletionshares"
 )
 
 const skew = 5 * time.Second
@@ -187,7 +186,7 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 	}
 	f := filled(3)
 	s := BreakerOf(f, zero.Add(time.Second), skew)
-	if !s.Open || s.Deleted != 3 || s.Suspected != deletionshares.CauseMassDelete || !s.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+	if !s.Open || s.Deleted != 3 || s.Suspected != CauseMassDelete || !s.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
 		t.Errorf("%+v", s)
 	}
 	message := s.Message(f.Status.Shares)

@@ -1,11 +1,4 @@
-// Package deletionshares computes status.shares of a PodDeletionFlowControl: how many recent
-// deletions each user, owner and namespace has. It suspects a cause, to distinguish an accident
-// from intent. Counts decay: they do not follow the interval of a limit.
-//
-// It is a sketch of bounded size. The most frequent names are kept; a new name
-// replaces the least frequent one and inherits its count, so that a count may be
-// too high but never too low (the space-saving algorithm).
-package deletionshares
+package deletionflow
 
 import (
 	"cmp"
@@ -24,17 +17,22 @@ const (
 	maxName   = 512
 )
 
-// Deletion is a deletion that was allowed.
-type Deletion struct {
+// allowedDeletion is a deletion that was allowed.
+type allowedDeletion struct {
 	User, Owner, Namespace string
 	// Count is the number of pods: more than one for a namespace.
 	Count    int64
 	Eviction bool
 }
 
-// Add returns the shares with one more deletion. All counts are halved once per
-// halfLife, which is the shortest interval.
-func Add(s *v1alpha1.DeletionShares, d Deletion, now time.Time, halfLife time.Duration) *v1alpha1.DeletionShares {
+// addDeletion returns status.shares of a PodDeletionFlowControl with one more deletion: how many recent deletions each
+// user, owner and namespace has. Counts decay: they do not follow the interval of a limit. All counts are halved once
+// per halfLife, which is the shortest interval.
+//
+// It is a sketch of bounded size. The most frequent names are kept; a new name
+// replaces the least frequent one and inherits its count, so that a count may be
+// too high but never too low (the space-saving algorithm).
+func addDeletion(s *v1alpha1.DeletionShares, d allowedDeletion, now time.Time, halfLife time.Duration) *v1alpha1.DeletionShares {
 	next := &v1alpha1.DeletionShares{Since: metav1.NewTime(now.Truncate(time.Second))}
 	if s != nil {
 		next = s.DeepCopy()
@@ -50,9 +48,9 @@ func Add(s *v1alpha1.DeletionShares, d Deletion, now time.Time, halfLife time.Du
 	if d.Eviction {
 		next.Evictions += d.Count
 	}
-	next.Users = addShare(next.Users, d.User, d.Count)
-	next.Owners = addShare(next.Owners, d.Owner, d.Count)
-	next.Namespaces = addShare(next.Namespaces, d.Namespace, d.Count)
+	next.Users = addCount(next.Users, d.User, d.Count)
+	next.Owners = addCount(next.Owners, d.Owner, d.Count)
+	next.Namespaces = addCount(next.Namespaces, d.Namespace, d.Count)
 	return next
 }
 
@@ -66,8 +64,8 @@ func halve(s *v1alpha1.DeletionShares) {
 	}
 }
 
-// addShare adds n to the count of a name and sorts by count, highest first.
-func addShare(all []v1alpha1.DeletionShare, name string, n int64) []v1alpha1.DeletionShare {
+// addCount adds n to the count of a name and sorts by count, highest first.
+func addCount(all []v1alpha1.DeletionShare, name string, n int64) []v1alpha1.DeletionShare {
 	if name == "" || n == 0 {
 		return all
 	}

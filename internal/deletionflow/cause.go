@@ -1,4 +1,4 @@
-package deletionshares
+package deletionflow
 
 import (
 	"slices"
@@ -31,9 +31,9 @@ var replacingControllers = []string{
 	"system:kube-controller-manager",
 }
 
-// SuspectedCause decides what most of the deletions look like. Evictions are a
+// suspectedCause decides what most of the deletions look like. Evictions are a
 // drain, whoever requests them; otherwise the users decide.
-func SuspectedCause(s *v1alpha1.DeletionShares) Cause {
+func suspectedCause(s *v1alpha1.DeletionShares) Cause {
 	if s == nil || s.Total == 0 {
 		return CauseMassDelete
 	}
