@@ -31,19 +31,19 @@ const (
 const inMessage = 2
 
 // respond applies an answer: it builds the response and reports the effect.
-func (c *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
-	s := c.Settings()
-	r := Enforce(answer.Outcome, s.ReleaseCheckNoVerdict, s.Shadow)
+func (h *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
+	s := h.Settings()
+	effect := Enforce(answer.Outcome, s.ReleaseCheckNoVerdict, s.Shadow)
 	text := describe(q, answer)
-	if r.Reported {
-		c.report(ctx, req, change, q, r, text)
+	if effect.Reported {
+		h.report(ctx, req, change, q, effect, text)
 	}
-	if !r.Allowed {
-		return admission.Deny(r.Reason, denialStatus(change, q, r, answer, text)).WithWarnings(remedies(q, r, answer)[inMessage:])
+	if !effect.Allowed {
+		return admission.Deny(effect.Reason, denialStatus(change, q, effect, answer, text)).WithWarnings(remedies(q, effect, answer)[inMessage:])
 	}
-	a := admission.Allow(r.Reason)
-	if r.Reported {
-		a = a.Warn(warning(r, text))
+	a := admission.Allow(effect.Reason)
+	if effect.Reported {
+		a = a.Warn(warning(effect, text))
 	}
 	return a
 }
@@ -62,8 +62,8 @@ func describe(q Query, answer v1alpha1.ReleaseCheckStatus) string {
 	return text
 }
 
-func warning(r Enforcement, text string) string {
-	if r.Shadowed {
+func warning(effect Enforcement, text string) string {
+	if effect.Shadowed {
 		return "admitted in shadow mode, otherwise denied: " + text
 	}
 	return "admitted unchecked: " + text
@@ -72,23 +72,23 @@ func warning(r Enforcement, text string) string {
 // report records an Event about a release that was denied or admitted without a
 // verdict, and sends a CloudEvent about a denial. The user's warning is in the
 // response.
-func (c *Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, r Enforcement, text string) {
+func (h *Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, effect Enforcement, text string) {
 	event := fmt.Sprintf("denied for %s: %s", q.User, text)
-	if r.Allowed {
-		event = warning(r, text)
+	if effect.Allowed {
+		event = warning(effect, text)
 	}
-	c.Recorder.Event(&corev1.ObjectReference{
+	h.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: q.APIVersion, Kind: q.Kind, Namespace: q.Namespace, Name: q.Name, UID: change.New.UID,
-	}, corev1.EventTypeWarning, r.Reason, event)
-	if r.Allowed {
+	}, corev1.EventTypeWarning, effect.Reason, event)
+	if effect.Allowed {
 		return
 	}
-	delivery.SendBestEffort(ctx, c.Sender, events.ReleaseDenied{
+	delivery.SendBestEffort(ctx, h.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  q.Namespace,
 		Workload:   events.Workload{APIVersion: q.APIVersion, Kind: q.Kind, Name: q.Name},
 		User:       q.User,
-		Reason:     r.Reason,
+		Reason:     effect.Reason,
 		Message:    text,
 	})
 }
@@ -96,11 +96,11 @@ func (c *Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest,
 // denialStatus returns the status of a denial. The code and retryAfterSeconds, which
 // stays 0, must not request a retry: client-go would sleep and block the workers of
 // other controllers.
-func denialStatus(change admission.Change, q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus, text string) metav1.Status {
-	causes := remedies(q, r, answer)
+func denialStatus(change admission.Change, q Query, effect Enforcement, answer v1alpha1.ReleaseCheckStatus, text string) metav1.Status {
+	causes := remedies(q, effect, answer)
 	return metav1.Status{
 		Code:    http.StatusForbidden,
-		Reason:  metav1.StatusReason(r.Reason),
+		Reason:  metav1.StatusReason(effect.Reason),
 		Message: text + "; " + causes[0].Message + ", or " + causes[1].Message,
 		Details: &metav1.StatusDetails{
 			Group:  change.New.Kind.Group,
@@ -114,9 +114,9 @@ func denialStatus(change admission.Change, q Query, r Enforcement, answer v1alph
 
 // remedies returns the remedies for a denial. The first inMessage are for the user of
 // the request.
-func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
+func remedies(q Query, effect Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
 	off := v1alpha1.ConfigReleaseCheck
-	if r.Reason == v1alpha1.ReasonReleaseCheckNoVerdict {
+	if effect.Reason == v1alpha1.ReasonReleaseCheckNoVerdict {
 		off = v1alpha1.ConfigReleaseCheckNoVerdict
 	}
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)

@@ -55,13 +55,13 @@ type Handler struct {
 var _ admission.Handler = (*Handler)(nil)
 
 // Admit implements admission.Handler.
-func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (h *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	// The client may cancel the request; the answer is stored nevertheless, for its
 	// retry.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout)
 	defer cancel()
-	in := Input{Enabled: c.Settings().ReleaseCheckTimeout > 0, Release: req.SubResource == ""}
-	kind, known := c.kindOf(req)
+	in := Input{Enabled: h.Settings().ReleaseCheckTimeout > 0, Release: req.SubResource == ""}
+	kind, known := h.kindOf(req)
 	if !known || ExemptionReason(in) != "" {
 		return skip(cmp.Or(ExemptionReason(in), NotARelease))
 	}
@@ -76,20 +76,20 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return admission.Fail(err)
 	}
-	q := c.queryOf(change, version)
-	d, before := c.decide(ctx, change, q)
+	q := h.queryOf(change, version)
+	d, before := h.decide(ctx, change, q)
 	switch d.Action {
 	case Skip:
 		return skip(d.Reason)
 	case Reuse:
-		return c.respond(ctx, req, change, q, before.Status)
+		return h.respond(ctx, req, change, q, before.Status)
 	default:
-		return c.respond(ctx, req, change, q, c.ask(ctx, q, before))
+		return h.respond(ctx, req, change, q, h.ask(ctx, q, before))
 	}
 }
 
-func (c *Handler) kindOf(req *admissionv1.AdmissionRequest) (workload.Kind, bool) {
-	for _, k := range c.Kinds() {
+func (h *Handler) kindOf(req *admissionv1.AdmissionRequest) (workload.Kind, bool) {
+	for _, k := range h.Kinds() {
 		if k.Group == req.Kind.Group && k.Kind == req.Kind.Kind {
 			return k, true
 		}
@@ -100,7 +100,7 @@ func (c *Handler) kindOf(req *admissionv1.AdmissionRequest) (workload.Kind, bool
 // queryOf returns the query for a change. The attempt depends on the old object, as in the
 // mutating webhook. Without its annotations, that webhook uses the newest ChangeWorkload, so
 // the release has another attempt than its check.
-func (c *Handler) queryOf(change admission.Change, version string) Query {
+func (h *Handler) queryOf(change admission.Change, version string) Query {
 	before, _ := change.OldRelease()
 	w := change.New
 	return Query{
@@ -113,9 +113,9 @@ func (c *Handler) queryOf(change admission.Change, version string) Query {
 
 // decide gathers the input and decides. It calls the API server only if the decision
 // depends on it.
-func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) (Decision, *v1alpha1.ReleaseCheck) {
-	s := c.Settings()
-	suspension := suspend.Gather(ctx, change, s, c.History)
+func (h *Handler) decide(ctx context.Context, change admission.Change, q Query) (Decision, *v1alpha1.ReleaseCheck) {
+	s := h.Settings()
+	suspension := suspend.Gather(ctx, change, s, h.History)
 	in := Input{
 		Enabled:      s.ReleaseCheckTimeout > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
@@ -123,20 +123,20 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Outcome,
 		Attempt:      q.Release.Attempt,
 		DryRun:       change.DryRun,
-		Now:          c.Clock.Now(),
+		Now:          h.Clock.Now(),
 	}
 	if why := ExemptionReason(in); why != "" {
 		return Decision{Skip, why}, nil
 	}
 	if change.Old != nil {
-		succeeded, err := c.History.Succeeded(ctx, change.Old, q.Release.Version)
+		succeeded, err := h.History.Succeeded(ctx, change.Old, q.Release.Version)
 		if err != nil {
 			// At worst, the server is asked about a rollback.
 			logging.FromContext(ctx).Warnw("could not look up whether the version succeeded", "kind", q.Kind, "error", err)
 		}
 		in.Succeeded = succeeded
 	}
-	before, err := c.Answers.Get(ctx, q)
+	before, err := h.Answers.Get(ctx, q)
 	if err != nil {
 		// The server is asked again; a stored answer that is fresh, or a pass, takes precedence.
 		logging.FromContext(ctx).Warnw("could not read the stored answer; the server is asked again", "error", err)
@@ -148,15 +148,15 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 }
 
 // ask queries the server and stores its answer.
-func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck) v1alpha1.ReleaseCheckStatus {
+func (h *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck) v1alpha1.ReleaseCheckStatus {
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
-	answer, _, _ := c.inFlight.Do(key, func() (any, error) {
-		q.Timeout = c.Settings().ReleaseCheckTimeout
+	answer, _, _ := h.inFlight.Do(key, func() (any, error) {
+		q.Timeout = h.Settings().ReleaseCheckTimeout
 		if end, ok := ctx.Deadline(); ok {
 			q.Timeout = max(min(q.Timeout, time.Until(end)-storeReserve), time.Millisecond)
 		}
-		answer := c.CheckClient.Ask(ctx, q)
-		stored, err := c.Answers.Store(ctx, q, before, answer)
+		answer := h.CheckClient.Ask(ctx, q)
+		stored, err := h.Answers.Store(ctx, q, before, answer)
 		if err != nil {
 			// The answer is used nevertheless; the next request asks again.
 			logging.FromContext(ctx).Errorw("could not store the answer about a release", "namespace", q.Namespace, "name", q.Name, "error", err)
