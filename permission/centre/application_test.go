@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
@@ -75,7 +76,7 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 // The provider allows 50 calls per second, so the pods wait for it: in the order of
 // their requests, except for those that are requested or called at the same time.
 func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T) {
-	const limit, burst, pods = 50, 5, 1000 / raceSlowdown
+	const limit, burst, pods = 50, 5, 1000 / race.Slowdown
 	const clients, concurrentCalls = 50, 32
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)

@@ -26,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/database"
 	"github.com/breakwater-dev/breakwater/test/freeport"
 	double "github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 // childEnv makes the test binary run as a permission centre. Its value is the file to which it
@@ -155,7 +156,7 @@ func doUntilSuccess(t *testing.T, method, url string, body any) {
 // Some responses of the provider are lost, some pods are deleted while they are
 // being granted, and the centre is killed repeatedly.
 func TestNoGrantIsDuplicatedLostOrLeftWhenTheCentreIsKilled(t *testing.T) {
-	const pods, kills = 200 / raceSlowdown, 8
+	const pods, kills = 200 / race.Slowdown, 8
 	eachStore(t, func(t *testing.T, address string) {
 		stub := double.New(time.Now)
 		stub.SetFaults(double.Faults{Lose: 0.05, Delay: 10})

@@ -7,10 +7,11 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
-	const pods, limit = 300 / raceSlowdown, 100 / raceSlowdown
+	const pods, limit = 300 / race.Slowdown, 100 / race.Slowdown
 	address := database.Postgres(t)
 	w := newFixture(t, address)
 	one, stopOne := w.centre, w.stop

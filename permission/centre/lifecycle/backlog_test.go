@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 // callLog answers each call after its latency, and records it.
@@ -73,7 +74,7 @@ func (l *callLog) check(t *testing.T, keys, perSecond int) {
 // Run with virtual time. The processes stop without time to drain, so that calls in
 // progress are interrupted, and start again with the same database.
 func TestBacklogsDrainAtTheRateLimitsAcrossRestarts(t *testing.T) {
-	const pods, revocationsPerSecond, grantsPerSecond = 2000 / raceSlowdown, 5, 10
+	const pods, revocationsPerSecond, grantsPerSecond = 2000 / race.Slowdown, 5, 10
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
 		logs := loggedProvider{"double": {byKey: map[string]int{}}, "other": {byKey: map[string]int{}}}

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 // TestNoGrantOutlivesItsPod runs pods, two engines, a provider that answers anything, and
@@ -40,7 +41,7 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		_ = flag.Set(checks.Name, strconv.Itoa(100/raceSlowdown)) // it accepts a number
+		_ = flag.Set(checks.Name, strconv.Itoa(100/race.Slowdown)) // it accepts a number
 	}
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 // maxMemoryOfACall bounds the memory of a waiting call and of its client, in bytes. The
@@ -24,7 +25,7 @@ import (
 const maxMemoryOfACall = 160 << 10
 
 func TestAThousandPodsWaitAndEachGetsItsAnswer(t *testing.T) {
-	const pods = 1000 / raceSlowdown
+	const pods = 1000 / race.Slowdown
 	w := newFixtureAt(t, clock.RealClock{}, nil)
 	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
 	for n := range pods {
@@ -51,7 +52,7 @@ func TestAThousandPodsWaitAndEachGetsItsAnswer(t *testing.T) {
 	w.await("all pods wait for the permission", func() bool { return w.hub.Count() == pods && w.centre.waiting() == pods })
 	used := usedMemory() - before
 	t.Logf("%d calls need %d KiB each", pods, used/pods>>10)
-	if used > pods*maxMemoryOfACall && raceSlowdown == 1 {
+	if used > pods*maxMemoryOfACall && race.Slowdown == 1 {
 		t.Errorf("a call needs %d KiB, want at most %d", used/pods>>10, maxMemoryOfACall>>10)
 	}
 	if len(answers) > 0 {

@@ -26,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 // flood is a model in virtual time: the batches of many releases exist at once, and
@@ -255,7 +256,7 @@ func TestNoBatchIsUnjudgedBecauseTheBrokerWasUnreachable(t *testing.T) {
 	for name, tc := range map[string]struct{ releases, batches, callsPerSecond int }{
 		"few batches": {5, 10, 20},
 		// A batch whose wake-up was lost waits for another turn, longer than submit-timeout.
-		"many batches": {20 / raceSlowdown, 20, 4},
+		"many batches": {20 / race.Slowdown, 20, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlood(t, tc.releases, tc.batches)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +19,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/race"
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": defaultChecks, "rapid.steps": "100", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(200 / race.Slowdown), "rapid.steps": "100", "rapid.nofailfile": "true"} {
 		if !given[name] {
 			_ = flag.Set(name, value) // rapid defines these flags
 		}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package centre
-
-const raceSlowdown = 1

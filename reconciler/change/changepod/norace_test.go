@@ -1,5 +1,0 @@
-//go:build !race
-
-package changepod
-
-const raceSlowdown = 1
