@@ -27,7 +27,7 @@ func TestADeadLetterThatTheControllerDidNotSignIsNotShown(t *testing.T) {
 		e.SetExtension(eventsigning.Extension, nil)
 		forged[eventType+" without a signature"] = e
 		if !strings.Contains(eventType, ".verdict.") {
-			forged[eventType+" with the key of verdicts"] = ft.Signed(t, e.Clone())
+			forged[eventType+" with the key of verdicts"] = ft.SignedVerdict(t, e.Clone())
 		}
 	}
 	for name, e := range forged {

@@ -69,9 +69,9 @@ func undelivered(t *testing.T, d events.Data) event.Event {
 	e.SetExtension("knativeerrordest", "http://submit.altershieldoperator-system.svc.cluster.local")
 	e.SetExtension("knativeerrorcode", 503)
 	if strings.Contains(e.Type(), ".verdict.") {
-		return ft.Signed(t, e)
+		return ft.SignedVerdict(t, e)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 func fail() events.ChangePodVerdict {

@@ -58,7 +58,7 @@ func TestAnUndeliverableReplayGetsAKubernetesEventOfItsOwn(t *testing.T) {
 	f := newFunction(t, c)
 	again := undelivered(t, suspended(1))
 	again.SetExtension(eventsigning.ReplayExtension, "sleep.1")
-	again = ft.Sent(t, again)
+	again = ft.SignedByController(t, again)
 	for range 2 {
 		if err := f(t.Context(), undelivered(t, suspended(1))); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // Keys are the keys of verdicts in tests.
 func Keys() eventsigning.Keys { return eventsigning.Keys{Current: []byte("key")} }
 
-// Signed returns an event with a signature.
-func Signed(t testing.TB, e event.Event) event.Event {
+// SignedVerdict returns an event with a signature of Keys.
+func SignedVerdict(t testing.TB, e event.Event) event.Event {
 	t.Helper()
 	e = e.Clone()
 	if err := Keys().Sign(t.Context(), &e); err != nil {
@@ -24,8 +24,8 @@ func Signed(t testing.TB, e event.Event) event.Event {
 // EventKeys are the keys of the other events of the controller in tests.
 func EventKeys() eventsigning.Keys { return eventsigning.Keys{Current: []byte("event key")} }
 
-// Sent returns an event as the controller sends it.
-func Sent(t testing.TB, e event.Event) event.Event {
+// SignedByController returns an event with a signature of EventKeys.
+func SignedByController(t testing.TB, e event.Event) event.Event {
 	t.Helper()
 	e = e.Clone()
 	if err := EventKeys().Sign(t.Context(), &e); err != nil {

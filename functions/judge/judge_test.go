@@ -127,7 +127,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 // wake sends the wake-up of a batch.

@@ -86,7 +86,7 @@ func suspension(t *testing.T, number int) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 // send handles a number of events at once.

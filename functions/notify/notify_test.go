@@ -88,7 +88,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 // numbered returns a different event for each number.

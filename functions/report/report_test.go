@@ -43,7 +43,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) functions.Function {
@@ -227,7 +227,7 @@ func TestAnEventOfAnotherTypeIsAPermanentError(t *testing.T) {
 	c := ft.New(t)
 	e := eventOf(t, finished(1))
 	e.SetType(events.TypeChangePodReady)
-	e = ft.Sent(t, e)
+	e = ft.SignedByController(t, e)
 	if result := functions.ResultOf(newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), e)); result != functions.ResultPermanent {
 		t.Errorf("result is %s", result)
 	}

@@ -38,7 +38,7 @@ func newVerdictFunction(t *testing.T, edit ...func(*v1alpha1.ChangeWorkload)) (c
 
 func verdictOf(t *testing.T, stage v1alpha1.Stage, outcome, node string) event.Event {
 	t.Helper()
-	return ft.Signed(t, wakeUp(t, receivedVerdict(stage, outcome, node)))
+	return ft.SignedVerdict(t, wakeUp(t, receivedVerdict(stage, outcome, node)))
 }
 
 func receivedVerdict(stage v1alpha1.Stage, outcome, node string) events.ChangePodVerdict {
@@ -102,7 +102,7 @@ func TestAnUnconfirmedPREPassFinishesNothing(t *testing.T) {
 	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: retrieve, Fault: double.Fault404}}})
 	received := receivedVerdict(pre, "pass", node)
 	received.WithoutRules = true
-	if err := function(t.Context(), ft.Signed(t, wakeUp(t, received))); err != nil {
+	if err := function(t.Context(), ft.SignedVerdict(t, wakeUp(t, received))); err != nil {
 		t.Fatal(err)
 	}
 	status := c.ChangePod(ft.BatchName(1)).Status

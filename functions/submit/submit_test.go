@@ -48,7 +48,7 @@ func wakeUp(t *testing.T, d events.Data) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Sent(t, e)
+	return ft.SignedByController(t, e)
 }
 
 func ready(t *testing.T, stage v1alpha1.Stage) event.Event { return readyOf(t, 1, stage) }

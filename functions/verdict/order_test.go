@@ -26,7 +26,7 @@ func orderVerdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, ed
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Signed(t, e)
+	return ft.SignedVerdict(t, e)
 }
 
 func withNode(node string) func(*v1alpha1.ChangeWorkload) {

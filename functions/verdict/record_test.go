@@ -39,7 +39,7 @@ func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ft.Signed(t, e)
+	return ft.SignedVerdict(t, e)
 }
 
 func withoutRules(v *events.ChangePodVerdict) { v.WithoutRules = true }

@@ -49,7 +49,7 @@ func (w target) look(t *testing.T, attempt int64) judgev1alpha1.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handle(t.Context(), ft.Sent(t, e)); err != nil {
+	if err := handle(t.Context(), ft.SignedByController(t, e)); err != nil {
 		t.Fatal(err)
 	}
 	looked, err := w.Breakwater.AppV1alpha1().ChangePods(w.namespace).Get(t.Context(), batch.Name, metav1.GetOptions{})

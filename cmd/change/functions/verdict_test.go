@@ -70,7 +70,7 @@ func postPREPass(ctx context.Context, t *testing.T, url, node string) {
 		t.Error(err)
 		return
 	}
-	request, err := cehttp.NewHTTPRequestFromEvent(ctx, url, ft.Signed(t, e))
+	request, err := cehttp.NewHTTPRequestFromEvent(ctx, url, ft.SignedVerdict(t, e))
 	if err != nil {
 		t.Error(err)
 		return
