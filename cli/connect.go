@@ -86,18 +86,18 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 		return err
 	}
 	admin := setup.NewAdmin(connection.values["base-url"])
-	seen, err := admin.See(ctx, connection.want)
+	observed, err := admin.Observe(ctx, connection.desired)
 	if err != nil {
 		return fmt.Errorf("--server: %w", err)
 	}
-	plan, err := setup.Decide(connection.want, seen)
+	plan, err := setup.Decide(connection.desired, observed)
 	if err != nil {
 		return err
 	}
-	if err := connection.checkLimits(seen, in.settings); err != nil {
+	if err := connection.checkLimits(observed, in.settings); err != nil {
 		return err
 	}
-	token, err := decideToken(in, connection.want.Platform, !plan.CreatePlatform, f.replace)
+	token, err := decideToken(in, connection.desired.Platform, !plan.CreatePlatform, f.replace)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 		}
 		token.store = false
 	}
-	if err := admin.Apply(ctx, connection.want, plan, token.value); err != nil {
+	if err := admin.Apply(ctx, connection.desired, plan, token.value); err != nil {
 		return fmt.Errorf("set up the server: %w\nrepeat the command: it continues where it ended", err)
 	}
 	if err := a.prove(ctx, config); err != nil {
@@ -132,7 +132,7 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 	if err := c.storeConfigMap(ctx, in.config, connection.changes(in.config)); err != nil {
 		return err
 	}
-	if err := a.proveCallback(ctx, config, connection.want.Scenes[0].Callback); err != nil {
+	if err := a.proveCallback(ctx, config, connection.desired.Scenes[0].Callback); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, "connected: %s judges the releases of cluster %s. Without rules for scene %s it passes every check.\n",
@@ -175,7 +175,7 @@ func (a *app) proveCallback(ctx context.Context, config altershield.Config, addr
 // printActions prints the actions of a setup.
 func (a *app) printActions(in connectInput, s connection, plan setup.Plan, token tokenDecision) error {
 	var lines []string
-	for _, line := range plan.Lines(s.want) {
+	for _, line := range plan.Lines(s.desired) {
 		lines = append(lines, "server: "+line)
 	}
 	switch {

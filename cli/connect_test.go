@@ -78,7 +78,7 @@ func TestConnectTakesSettingsOfFlagsOrOfTheClusterOrTheDefaults(t *testing.T) {
 				t.Error("(-want +got)", diff)
 			}
 			var keys []string
-			for _, s := range got.want.Scenes {
+			for _, s := range got.desired.Scenes {
 				keys = append(keys, s.Key)
 			}
 			if want := slices.DeleteFunc([]string{tc.want["change-scene-key"], tc.want["release-check-scene-key"]}, func(s string) bool { return s == "" }); !slices.Equal(keys, want) {
@@ -164,11 +164,11 @@ func TestTheLimitsOfConnectAreShorterThanBreakwaterWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := setup.Seen{Scenes: map[string]*setup.SeenScene{}}
+			observed := setup.Observed{Scenes: map[string]*setup.ObservedScene{}}
 			if tc.kept > 0 {
-				seen.Scenes[s.want.Scenes[0].Key] = &setup.SeenScene{Released: true, Steps: []setup.SceneStep{{Pre: tc.kept, Post: tc.kept}}}
+				observed.Scenes[s.desired.Scenes[0].Key] = &setup.ObservedScene{Released: true, Steps: []setup.SceneStep{{Pre: tc.kept, Post: tc.kept}}}
 			}
-			if err := s.checkLimits(seen, settings.Default()); (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) {
+			if err := s.checkLimits(observed, settings.Default()); (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) {
 				t.Errorf("error is %v, want %q", err, tc.err)
 			}
 		})

@@ -42,8 +42,8 @@ type connectInput struct {
 
 // connection has the values of ConfigMap config-altershield, and what they need at the server.
 type connection struct {
-	values map[string]string
-	want   setup.Want
+	values  map[string]string
+	desired setup.Desired
 }
 
 // check checks what needs neither the cluster nor the server. The errors do not repeat the URL, which
@@ -97,7 +97,7 @@ func (f connectFlags) connection(in connectInput) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	s := connection{values: values, want: setup.Want{
+	s := connection{values: values, desired: setup.Desired{
 		Platform: values["platform"], Owner: cmp.Or(current("creator"), altershield.DefaultCreator), Tenant: values["tenant-code"],
 		TargetType: cmp.Or(current("effective-target-type"), altershield.DefaultEffectiveTargetType), Replace: f.replace,
 		Scenes: []setup.Scene{{
@@ -105,9 +105,9 @@ func (f connectFlags) connection(in connectInput) (connection, error) {
 		}},
 	}}
 	if key := values["release-check-scene-key"]; key != "" {
-		s.want.Scenes = append(s.want.Scenes, setup.Scene{Key: key, Name: "Release checks of " + cluster, Generation: setup.Generation1})
+		s.desired.Scenes = append(s.desired.Scenes, setup.Scene{Key: key, Name: "Release checks of " + cluster, Generation: setup.Generation1})
 	}
-	return s, checkSceneKeys(s.want.Scenes)
+	return s, checkSceneKeys(s.desired.Scenes)
 }
 
 // sceneKey returns the default key of a scene. The server accepts letters, digits, dots and
@@ -166,8 +166,8 @@ func redacted(value string) string {
 }
 
 // checkLimits returns an error if a check may last as long as Breakwater waits for its verdict.
-func (s connection) checkLimits(seen setup.Seen, now settings.Settings) error {
-	pre, post := s.want.Scenes[0].CheckTimeouts(seen)
+func (s connection) checkLimits(observed setup.Observed, now settings.Settings) error {
+	pre, post := s.desired.Scenes[0].CheckTimeouts(observed)
 	for _, limit := range []struct {
 		flag, setting   string
 		server, waiting time.Duration

@@ -24,7 +24,7 @@ const (
 	// maxAnswer is the maximum size of an answer, in bytes.
 	maxAnswer = 4 << 20
 	// pageSize is how many scenes or types are read. The server finds those whose key or name contains
-	// the wanted one, and only the first page of them is read.
+	// the desired one, and only the first page of them is read.
 	pageSize = 100
 	// defaultCallback is the key of the callback URL of all tenants.
 	defaultCallback = "DEFAULT"
@@ -104,7 +104,7 @@ func (a *Admin) createType(ctx context.Context, category, name string) error {
 }
 
 // scene returns the scene with a key, or nil.
-func (a *Admin) scene(ctx context.Context, key string) (*SeenScene, error) {
+func (a *Admin) scene(ctx context.Context, key string) (*ObservedScene, error) {
 	var page []struct {
 		ID             string `json:"id"`
 		ChangeSceneKey string `json:"changeSceneKey"`
@@ -118,15 +118,15 @@ func (a *Admin) scene(ctx context.Context, key string) (*SeenScene, error) {
 	}
 	for _, s := range page {
 		if s.ChangeSceneKey == key {
-			seen := &SeenScene{ID: s.ID, Platform: s.PlatformName, Generation: s.Generation, Released: s.Status == released}
-			return seen, a.details(ctx, seen)
+			observed := &ObservedScene{ID: s.ID, Platform: s.PlatformName, Generation: s.Generation, Released: s.Status == released}
+			return observed, a.details(ctx, observed)
 		}
 	}
 	return nil, nil
 }
 
 // details reads the callback URL and the steps of a scene.
-func (a *Admin) details(ctx context.Context, s *SeenScene) error {
+func (a *Admin) details(ctx context.Context, s *ObservedScene) error {
 	var domain struct {
 		Steps []struct {
 			ID       string `json:"id"`
@@ -151,11 +151,11 @@ func (a *Admin) details(ctx context.Context, s *SeenScene) error {
 }
 
 // createScene creates a scene, which has its steps then, but neither a callback URL nor our limits.
-func (a *Admin) createScene(ctx context.Context, w Want, s Scene) error {
+func (a *Admin) createScene(ctx context.Context, d Desired, s Scene) error {
 	scene := map[string]any{
-		"name": s.Name, "changeSceneKey": s.Key, "platformName": w.Platform, "owner": w.Owner, "generation": s.Generation,
-		"tenantCode": w.Tenant, "serverTenantCode": w.Tenant,
-		"changeTargetType": w.TargetType, "effectiveTargetType": w.TargetType, "changeContentType": w.TargetType,
+		"name": s.Name, "changeSceneKey": s.Key, "platformName": d.Platform, "owner": d.Owner, "generation": s.Generation,
+		"tenantCode": d.Tenant, "serverTenantCode": d.Tenant,
+		"changeTargetType": d.TargetType, "effectiveTargetType": d.TargetType, "changeContentType": d.TargetType,
 	}
 	path := "/meta/change_scene/create/base"
 	if s.Generation == Generation2 {
@@ -169,19 +169,19 @@ func (a *Admin) createScene(ctx context.Context, w Want, s Scene) error {
 }
 
 // configureScene sets the callback URL and the time limits of the checks of a scene, and releases it.
-func (a *Admin) configureScene(ctx context.Context, s *SeenScene, want Scene) error {
+func (a *Admin) configureScene(ctx context.Context, s *ObservedScene, desired Scene) error {
 	request := map[string]any{"id": s.ID}
 	if s.Generation == Generation2 {
 		steps := []map[string]any{}
 		for _, step := range s.Steps {
-			pre, post := checkTimeoutsOf(s, step, want)
+			pre, post := checkTimeoutsOf(s, step, desired)
 			steps = append(steps, map[string]any{
 				"id": step.ID, "changeKey": step.Key, "changeStepName": step.Name, "interfaceType": "async",
 				"preCheckTimeout": pre.Milliseconds(), "postCheckTimeout": post.Milliseconds(),
 			})
 		}
 		request["callbackFlag"] = "yes"
-		request["callbackConfig"] = map[string]any{"callbackConfig": map[string]string{defaultCallback: want.Callback}}
+		request["callbackConfig"] = map[string]any{"callbackConfig": map[string]string{defaultCallback: desired.Callback}}
 		request["defenceConfigs"] = steps
 	}
 	return a.post(ctx, "/meta/change_scene/create2/standard", request, nil)

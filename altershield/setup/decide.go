@@ -25,8 +25,8 @@ const batchSuffix = "._batch"
 // categories are the categories of types of change that a scene needs.
 var categories = []string{"contentType", "effectiveTargetType", "changeTargetType"}
 
-// Want is what a cluster needs at the server.
-type Want struct {
+// Desired is what a cluster needs at the server.
+type Desired struct {
 	// Platform is the name of the platform.
 	Platform string
 	// Owner is the owner of what is created.
@@ -40,7 +40,7 @@ type Want struct {
 	Replace bool
 }
 
-// Scene is a wanted scene.
+// Scene is a desired scene.
 type Scene struct {
 	Key  string
 	Name string
@@ -53,17 +53,17 @@ type Scene struct {
 	Pre, Post time.Duration
 }
 
-// Seen is what the server has.
-type Seen struct {
+// Observed is what the server has.
+type Observed struct {
 	Platforms []string
 	// Types are the existing types of change, by category.
 	Types map[string]bool
 	// Scenes are the existing scenes, by key.
-	Scenes map[string]*SeenScene
+	Scenes map[string]*ObservedScene
 }
 
-// SeenScene is an existing scene.
-type SeenScene struct {
+// ObservedScene is an existing scene.
+type ObservedScene struct {
 	ID, Platform, Generation string
 	// Released: the scene is complete.
 	Released bool
@@ -103,99 +103,99 @@ type Conflict struct{ Field, Message string }
 func (c Conflict) Error() string { return c.Field + ": " + c.Message }
 
 // Decide returns the missing actions. The error is a Conflict.
-func Decide(w Want, seen Seen) (Plan, error) {
-	p := Plan{CreatePlatform: !slices.Contains(seen.Platforms, w.Platform), CreateSequence: len(seen.Platforms) == 0}
+func Decide(d Desired, observed Observed) (Plan, error) {
+	p := Plan{CreatePlatform: !slices.Contains(observed.Platforms, d.Platform), CreateSequence: len(observed.Platforms) == 0}
 	for _, category := range categories {
-		if !seen.Types[category] {
+		if !observed.Types[category] {
 			p.Types = append(p.Types, category)
 		}
 	}
-	for _, want := range w.Scenes {
-		s := seen.Scenes[want.Key]
+	for _, desired := range d.Scenes {
+		s := observed.Scenes[desired.Key]
 		if s == nil {
-			p.Create = append(p.Create, want)
-			p.Configure = append(p.Configure, want)
+			p.Create = append(p.Create, desired)
+			p.Configure = append(p.Configure, desired)
 			continue
 		}
-		if c := conflict(w, s, want); c != nil {
+		if c := conflict(d, s, desired); c != nil {
 			return Plan{}, *c
 		}
-		if !s.Released || differs(s, want) {
-			p.Configure = append(p.Configure, want)
+		if !s.Released || differs(s, desired) {
+			p.Configure = append(p.Configure, desired)
 		}
 	}
 	return p, nil
 }
 
 // conflict returns why an existing scene cannot be used, or nil.
-func conflict(w Want, s *SeenScene, want Scene) *Conflict {
+func conflict(d Desired, s *ObservedScene, desired Scene) *Conflict {
 	field := "--scene"
-	if want.Generation == Generation1 {
+	if desired.Generation == Generation1 {
 		field = "--release-check-scene"
 	}
 	switch {
-	case s.Platform != w.Platform:
-		return &Conflict{field, fmt.Sprintf("scene %s belongs to platform %s at the server, not to %s: choose another scene, or that platform with --platform", want.Key, s.Platform, w.Platform)}
-	case s.Generation != want.Generation:
-		return &Conflict{field, fmt.Sprintf("scene %s has generation %s at the server, and %s is needed: choose another scene", want.Key, s.Generation, want.Generation)}
-	case want.Generation == Generation2 && (!s.has(want.Key) || !s.has(want.Key+batchSuffix)):
-		return &Conflict{field, fmt.Sprintf("scene %s has no step for the order or for the batches at the server: choose another scene", want.Key)}
-	case want.Generation == Generation2 && s.Released && s.Callback != "" && s.Callback != want.Callback && !w.Replace:
-		return &Conflict{field, fmt.Sprintf("scene %s calls back to %s at the server, not to %s; a scene has one callback URL, so another cluster may use it: choose another scene, or replace the URL with --replace", want.Key, s.Callback, want.Callback)}
+	case s.Platform != d.Platform:
+		return &Conflict{field, fmt.Sprintf("scene %s belongs to platform %s at the server, not to %s: choose another scene, or that platform with --platform", desired.Key, s.Platform, d.Platform)}
+	case s.Generation != desired.Generation:
+		return &Conflict{field, fmt.Sprintf("scene %s has generation %s at the server, and %s is needed: choose another scene", desired.Key, s.Generation, desired.Generation)}
+	case desired.Generation == Generation2 && (!s.has(desired.Key) || !s.has(desired.Key+batchSuffix)):
+		return &Conflict{field, fmt.Sprintf("scene %s has no step for the order or for the batches at the server: choose another scene", desired.Key)}
+	case desired.Generation == Generation2 && s.Released && s.Callback != "" && s.Callback != desired.Callback && !d.Replace:
+		return &Conflict{field, fmt.Sprintf("scene %s calls back to %s at the server, not to %s; a scene has one callback URL, so another cluster may use it: choose another scene, or replace the URL with --replace", desired.Key, s.Callback, desired.Callback)}
 	}
 	return nil
 }
 
-func (s *SeenScene) has(key string) bool {
+func (s *ObservedScene) has(key string) bool {
 	return slices.ContainsFunc(s.Steps, func(step SceneStep) bool { return step.Key == key })
 }
 
-// differs reports whether settings of a released scene differ from the wanted ones.
-func differs(s *SeenScene, want Scene) bool {
-	if want.Generation == Generation1 {
+// differs reports whether settings of a released scene differ from the desired ones.
+func differs(s *ObservedScene, desired Scene) bool {
+	if desired.Generation == Generation1 {
 		return false // the server does not set these
 	}
-	return s.Callback != want.Callback || slices.ContainsFunc(s.Steps, func(step SceneStep) bool {
-		pre, post := checkTimeoutsOf(s, step, want)
+	return s.Callback != desired.Callback || slices.ContainsFunc(s.Steps, func(step SceneStep) bool {
+		pre, post := checkTimeoutsOf(s, step, desired)
 		return pre != step.Pre || post != step.Post
 	})
 }
 
 // checkTimeoutsOf returns the time limits of the checks of a step.
-func checkTimeoutsOf(s *SeenScene, step SceneStep, want Scene) (pre, post time.Duration) {
+func checkTimeoutsOf(s *ObservedScene, step SceneStep, desired Scene) (pre, post time.Duration) {
 	pre, post = step.Pre, step.Post
 	if !s.Released {
 		pre, post = DefaultCheckTimeout, DefaultCheckTimeout
 	}
-	if want.Pre > 0 {
-		pre = want.Pre
+	if desired.Pre > 0 {
+		pre = desired.Pre
 	}
-	if want.Post > 0 {
-		post = want.Post
+	if desired.Post > 0 {
+		post = desired.Post
 	}
 	return pre, post
 }
 
 // CheckTimeouts returns the longest time limits of checks that the steps of a scene have after a setup.
-func (want Scene) CheckTimeouts(seen Seen) (pre, post time.Duration) {
-	s := seen.Scenes[want.Key]
+func (desired Scene) CheckTimeouts(observed Observed) (pre, post time.Duration) {
+	s := observed.Scenes[desired.Key]
 	if s == nil {
-		return checkTimeoutsOf(&SeenScene{}, SceneStep{}, want)
+		return checkTimeoutsOf(&ObservedScene{}, SceneStep{}, desired)
 	}
 	for _, step := range s.Steps {
-		stepPre, stepPost := checkTimeoutsOf(s, step, want)
+		stepPre, stepPost := checkTimeoutsOf(s, step, desired)
 		pre, post = max(pre, stepPre), max(post, stepPost)
 	}
 	return pre, post
 }
 
 // Lines describe the actions for people.
-func (p Plan) Lines(w Want) (lines []string) {
+func (p Plan) Lines(d Desired) (lines []string) {
 	if p.CreatePlatform {
-		lines = append(lines, "create platform "+w.Platform)
+		lines = append(lines, "create platform "+d.Platform)
 	}
 	if len(p.Types) > 0 {
-		lines = append(lines, fmt.Sprintf("create type of change %s (%s)", w.TargetType, strings.Join(p.Types, ", ")))
+		lines = append(lines, fmt.Sprintf("create type of change %s (%s)", d.TargetType, strings.Join(p.Types, ", ")))
 	}
 	for _, s := range p.Create {
 		lines = append(lines, fmt.Sprintf("create scene %s of generation %s", s.Key, s.Generation))

@@ -2,8 +2,8 @@
 // platform, the types of change, and the change scenes with their callback URL and time
 // limits.
 //
-//	See            reads what the server has
-//	Decide         compares it with what is wanted (pure), and returns the missing actions
+//	Observe        reads what the server has
+//	Decide         compares it with what is desired (pure), and returns the missing actions
 //	Apply          performs the actions
 //	Prove          makes a signed call to the server
 //	ProveCallback  makes a signed call to function callback

@@ -29,7 +29,7 @@ type callback struct {
 type fixture struct {
 	double    *double.Double
 	admin     *Admin
-	want      Want
+	desired   Desired
 	config    altershield.Config
 	callbacks chan callback
 }
@@ -54,7 +54,7 @@ func newFixture(t *testing.T, options double.Options, before func(*http.Request)
 	t.Cleanup(server.Close)
 	t.Cleanup(f.double.Close)
 	f.admin = NewAdmin(server.URL + "/")
-	f.want = Want{
+	f.desired = Desired{
 		Platform: "breakwater", Owner: "breakwater", Tenant: "default", TargetType: "pod",
 		Scenes: []Scene{
 			{Key: "breakwater.one.rollout", Name: "Rollouts of cluster one", Generation: Generation2, Callback: receiver.URL, Post: 30 * time.Second},
@@ -69,11 +69,11 @@ func newFixture(t *testing.T, options double.Options, before func(*http.Request)
 
 func (f *fixture) plan(t *testing.T) Plan {
 	t.Helper()
-	seen, err := f.admin.See(t.Context(), f.want)
+	observed, err := f.admin.Observe(t.Context(), f.desired)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Decide(f.want, seen)
+	p, err := Decide(f.desired, observed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func (f *fixture) plan(t *testing.T) Plan {
 
 func (f *fixture) apply(t *testing.T) {
 	t.Helper()
-	if err := f.admin.Apply(t.Context(), f.want, f.plan(t), token); err != nil {
+	if err := f.admin.Apply(t.Context(), f.desired, f.plan(t), token); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -155,7 +155,7 @@ func TestASetupContinuesAfterAFailure(t *testing.T) {
 	whole := f.plan(t)
 	part := whole
 	part.Types, part.Create, part.Configure = part.Types[:1], part.Create[:1], nil
-	if err := f.admin.Apply(t.Context(), f.want, part, token); err != nil {
+	if err := f.admin.Apply(t.Context(), f.desired, part, token); err != nil {
 		t.Fatal(err)
 	}
 	rest := f.plan(t)
