@@ -19,14 +19,14 @@ import (
 
 // gather reads the pods and owners from which the numbers of a budget are derived. resync is
 // the time until they have to be read again without an event.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope, late lateKinds) (observed budget.Observed, resync time.Duration, err error) {
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope, unanswered unansweredKinds) (observed budget.Observed, resync time.Duration, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, expired)
 	if err != nil {
 		return budget.Observed{}, 0, err
 	}
 	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
-	t := newOwnerTally(ctx, r.owners, b.Namespace, late)
+	t := newOwnerTally(ctx, r.owners, b.Namespace, unanswered)
 	scope, err = t.withTraffic(scope)
 	if err != nil {
 		return observed, t.resync, err

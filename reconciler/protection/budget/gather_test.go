@@ -248,7 +248,7 @@ func TestAPodWithAnEditedReferenceDoesNotChangeTheOwnersOfOthers(t *testing.T) {
 		edit(&refs[0])
 		edited, sibling := newPod(9, refs, nil), newPod(0, controlledBy("ReplicaSet", "web-1"), nil)
 		for _, order := range [][]*corev1.Pod{{edited, sibling}, {sibling, edited}} {
-			tally := newOwnerTally(t.Context(), w.owners, "ns", lateKinds{})
+			tally := newOwnerTally(t.Context(), w.owners, "ns", unansweredKinds{})
 			for _, p := range order {
 				c, err := tally.chain(p)
 				if err != nil || c.above.TopmostTerminatingOrGone() != (p == edited) {
@@ -277,7 +277,7 @@ func BenchmarkGather(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if observed, _, err := w.gather(b.Context(), target, scope, lateKinds{}); err != nil || observed.Total != 10 || len(observed.Pods) != 10 {
+		if observed, _, err := w.gather(b.Context(), target, scope, unansweredKinds{}); err != nil || observed.Total != 10 || len(observed.Pods) != 10 {
 			b.Fatal(observed.Total, len(observed.Pods), err)
 		}
 	}

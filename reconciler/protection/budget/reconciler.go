@@ -94,9 +94,9 @@ type computed struct {
 func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed, error) {
 	var none computed
 	client := r.client.PodUnavailableBudgets(b.Namespace)
-	late := lateKinds{}
+	unanswered := unansweredKinds{}
 	for range maxAttempts {
-		next, d := r.compute(ctx, b, guarding, late)
+		next, d := r.compute(ctx, b, guarding, unanswered)
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {
 			return b, d, nil
 		}
@@ -123,12 +123,12 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 	return nil, none, controller.NewRequeueAfter(minInterval)
 }
 
-func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition, late lateKinds) (*v1alpha1.PodUnavailableBudget, computed) {
+func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition, unanswered unansweredKinds) (*v1alpha1.PodUnavailableBudget, computed) {
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		return unsynced(b, v1alpha1.ReasonInvalidSelector, err), computed{}
 	}
-	observed, again, err := r.gather(ctx, b, scope, late)
+	observed, again, err := r.gather(ctx, b, scope, unanswered)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("could not compute the numbers of the budget", "error", err)
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: retryAfter(err)}

@@ -18,20 +18,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// lateKinds are the kinds of which an owner was not read in time, and the error. A reconciliation waits for a
+// unansweredKinds are the kinds of which an owner was not read in time, and the error. A reconciliation waits for a
 // kind once, also if it computes the numbers again after a conflict.
-type lateKinds map[schema.GroupKind]error
+type unansweredKinds map[schema.GroupKind]error
 
 // ownerTally sums up the replicas of owners.
 type ownerTally struct {
 	ctx       context.Context //nolint:containedctx // the tally of one reconciliation
 	owners    *owners
 	namespace string
-	// target is the target of the budget, unless that is a Knative Service. It does not depend on late.
+	// target is the target of the budget, unless that is a Knative Service. It does not depend on unanswered.
 	target owner
 	// known are the owners read so far.
-	known map[ownerKey]owner
-	late  lateKinds
+	known      map[ownerKey]owner
+	unanswered unansweredKinds
 	// chains are the controllers above pods, by the pods' controller.
 	chains map[ownerKey]chain
 	// resync is the time until the owners are to be read again.
@@ -52,8 +52,8 @@ type ownerTally struct {
 // podCounts are numbers of pods that are not terminating.
 type podCounts struct{ active, ended int32 }
 
-func newOwnerTally(ctx context.Context, owners *owners, namespace string, late lateKinds) *ownerTally {
-	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, late: late,
+func newOwnerTally(ctx context.Context, owners *owners, namespace string, unanswered unansweredKinds) *ownerTally {
+	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, unanswered: unanswered,
 		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}, pods: map[ownerKey]podCounts{}}
 }
 
@@ -116,12 +116,12 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 // get reads an owner. After a read that was not answered in time, mostly because of a conversion webhook,
 // it reads no other owner of the kind.
 func (t *ownerTally) get(kind schema.GroupKind, version, name string, uid types.UID) (owner, error) {
-	if err := t.late[kind]; err != nil {
+	if err := t.unanswered[kind]; err != nil {
 		return owner{}, err
 	}
 	o, err := t.owners.get(t.ctx, kind, version, t.namespace, name, uid)
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.late[kind] = err
+		t.unanswered[kind] = err
 	}
 	return o, err
 }
