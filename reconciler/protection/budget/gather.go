@@ -17,9 +17,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// gather reads the pods and owners from which the numbers of a budget are derived. resync is
+// gather reads the pods and owners from which the numbers of a budget are derived. resyncAfter is
 // the time until they have to be read again without an event.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope, unanswered unansweredKinds) (observed budget.Observed, resync time.Duration, err error) {
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope, unanswered unansweredKinds) (observed budget.Observed, resyncAfter time.Duration, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, expired)
 	if err != nil {
@@ -29,10 +29,10 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	t := newOwnerTally(ctx, r.owners, b.Namespace, unanswered)
 	scope, err = t.withTraffic(scope)
 	if err != nil {
-		return observed, t.resync, err
+		return observed, t.resyncAfter, err
 	}
 	if err := t.readTarget(b.Spec.TargetRef, scope); err != nil {
-		return observed, t.resync, err
+		return observed, t.resyncAfter, err
 	}
 	var unread error // why the owners of observed.MayBeCovered are unknown
 	for _, p := range pods {
@@ -44,7 +44,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		switch {
 		// The event of an owner of a watched kind reconciles soon.
 		case err != nil && (scope.Covers(p, c.above) || watched[schema.GroupKind{Group: last.Group, Kind: last.Kind}]):
-			return observed, t.resync, err
+			return observed, t.resyncAfter, err
 		case err != nil: // mostly a pod of another workload than the target
 			unread, observed.MayBeCovered = err, append(observed.MayBeCovered, p)
 			continue
@@ -65,7 +65,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		err = unread
 	}
 	if err != nil {
-		return observed, t.resync, err
+		return observed, t.resyncAfter, err
 	}
 	observed.ExistsUncovered = func(uid types.UID) bool {
 		is := func(p *corev1.Pod) bool { return p.UID == uid }
@@ -74,12 +74,12 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	observed.Total, observed.UnknownReplicas = t.total()
 	if unread != nil {
 		logging.FromContext(ctx).Warnw("pods whose owners could not be read do not count as available", "error", unread)
-		t.resync = min(t.resync, retryAfter(unread))
+		t.resyncAfter = min(t.resyncAfter, retryAfter(unread))
 		observed.Total = max(observed.Total, *wanted)
 	}
 	observed.Excess = t.excess()
 	observed.CoversNothing = t.coversNothing(b.Spec.TargetRef, observed)
-	return observed, t.resync, nil
+	return observed, t.resyncAfter, nil
 }
 
 // pods returns the pods of the budget's namespace and their resourceVersion. It lists them from

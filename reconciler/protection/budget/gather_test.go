@@ -154,7 +154,7 @@ func TestOwnersThatCannotBeReadInTimeDelayABudgetOnce(t *testing.T) {
 		})
 		begin := time.Now()
 		again, wait := controller.IsRequeueKey(w.ReconcileKind(t.Context(), b))
-		if took := time.Since(begin); took > 2*ownerCacheTTL || !again || wait != resync {
+		if took := time.Since(begin); took > 2*ownerCacheTTL || !again || wait != unwatchedResync {
 			t.Errorf("took %s, reconciled again %t after %s", took, again, wait)
 		}
 		if s := w.live(t).Status; s.UnavailableAllowed != 1 {
@@ -299,8 +299,8 @@ func TestOnlyOwnersThatAreNotWatchedAreReadEveryTenSeconds(t *testing.T) {
 		"pods without an owner":      {nil, []runtime.Object{newPod(0, nil, nil)}, watchedResync},
 		"no pods":                    {nil, nil, nothingAfter},
 		"a Deployment as the target": {targetOf("Deployment"), application(3, 3, 0), watchedResync},
-		"another kind":               {nil, append(application(3, 3, 3), custom), resync},
-		"another kind as the target": {targetOf("CloneSet"), nil, resync},
+		"another kind":               {nil, append(application(3, 3, 3), custom), unwatchedResync},
+		"another kind as the target": {targetOf("CloneSet"), nil, unwatchedResync},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, newBudget(tc.change), tc.objects...)

@@ -280,7 +280,7 @@ func TestAScaleUpOfAnOwnerThatIsNotWatchedIsSeenWhileItIsRemembered(t *testing.T
 			t.Errorf("%d allowed, again after %s (%v); want %d and at most %s", got, after, err, allowed, within)
 		}
 	}
-	reconcile(1, resync)
+	reconcile(1, unwatchedResync)
 
 	w.withOwners(t, []*unstructured.Unstructured{clone(10)}, nil)
 	for i := 5; i < 10; i++ {
@@ -290,7 +290,7 @@ func TestAScaleUpOfAnOwnerThatIsNotWatchedIsSeenWhileItIsRemembered(t *testing.T
 	}
 	reconcile(1, ownerCacheTTL)
 	w.owners.cache = utilcache.NewExpiring() // the time has passed
-	reconcile(0, resync)
+	reconcile(0, unwatchedResync)
 }
 
 // The former CloneSet is cached. The pods of the new one do not count yet, and cause no further
@@ -301,7 +301,7 @@ func TestARecreatedOwnerThatIsNotWatchedIsSeenWhenTheFormerIsNotCachedAnymore(t 
 	recreated[0].UID = "uid-next"
 	w := newFixture(t, newBudget(nil), podsOf(3, recreated)...)
 	w.withOwners(t, []*unstructured.Unstructured{former}, nil)
-	for _, within := range []time.Duration{resync, ownerCacheTTL} { // the owner is read, and then cached
+	for _, within := range []time.Duration{unwatchedResync, ownerCacheTTL} { // the owner is read, and then cached
 		b := w.live(t)
 		w.throttle.forget(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})
 		err := w.ReconcileKind(t.Context(), b)

@@ -33,8 +33,8 @@ const (
 	// maxAttempts is how often a status is computed at most: again when the budget has
 	// changed meanwhile.
 	maxAttempts = 8
-	// resync is the interval at which owners that are not watched are read again.
-	resync = 10 * time.Second
+	// unwatchedResync is the interval at which owners that are not watched are read again.
+	unwatchedResync = 10 * time.Second
 	// watchedResync is the interval for budgets whose owners are all watched. It bounds the
 	// time that an undetected error lasts.
 	watchedResync = 5 * time.Minute
@@ -73,7 +73,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	if d.KeptSettled > 0 {
 		settledWait = settledRetention
 	}
-	for _, wait := range []time.Duration{expires, settledWait, d.resync} {
+	for _, wait := range []time.Duration{expires, settledWait, d.resyncAfter} {
 		again = deadline.ShorterWait(again, wait)
 	}
 	if again > 0 {
@@ -85,8 +85,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 // computed is a derivation, and when to compute it again.
 type computed struct {
 	budget.Derivation
-	// resync is the time until the next reconciliation without an event.
-	resync time.Duration
+	// resyncAfter is the time until the next reconciliation without an event.
+	resyncAfter time.Duration
 }
 
 // write computes and writes the status, and repeats it after a conflict, mostly with a
@@ -128,10 +128,10 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	if err != nil {
 		return unsynced(b, v1alpha1.ReasonInvalidSelector, err), computed{}
 	}
-	observed, again, err := r.gather(ctx, b, scope, unanswered)
+	observed, resyncAfter, err := r.gather(ctx, b, scope, unanswered)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("could not compute the numbers of the budget", "error", err)
-		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: retryAfter(err)}
+		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resyncAfter: retryAfter(err)}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
@@ -139,7 +139,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = observed.ResourceVersion
 	}
-	return next, computed{d, deadline.ShorterWait(again, wait)}
+	return next, computed{d, deadline.ShorterWait(resyncAfter, wait)}
 }
 
 // ObserveDeletion deletes the state of a deleted budget.

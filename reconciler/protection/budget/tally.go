@@ -34,8 +34,8 @@ type ownerTally struct {
 	unanswered unansweredKinds
 	// chains are the controllers above pods, by the pods' controller.
 	chains map[ownerKey]chain
-	// resync is the time until the owners are to be read again.
-	resync time.Duration
+	// resyncAfter is the time until the owners are to be read again.
+	resyncAfter time.Duration
 	// owned are the pods with an owner, by ownedPods.top.
 	owned map[ownerKey]*ownedPods
 	// selects reports whether the selector matches a pod template of a Deployment or StatefulSet, also of one that owned does not
@@ -53,7 +53,7 @@ type ownerTally struct {
 type podCounts struct{ active, ended int32 }
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string, unanswered unansweredKinds) *ownerTally {
-	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync, unanswered: unanswered,
+	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resyncAfter: watchedResync, unanswered: unanswered,
 		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}, pods: map[ownerKey]podCounts{}}
 }
 
@@ -139,21 +139,21 @@ func (t *ownerTally) readTarget(ref *v1alpha1.TargetRef, scope budget.Scope) (er
 // retryAfter returns the time until a failed read is repeated. By ownerCacheTTL its error is not cached anymore.
 func retryAfter(err error) time.Duration {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return resync
+		return unwatchedResync
 	}
 	return ownerCacheTTL
 }
 
-// limitResync shortens resync for an owner that is not watched. An owner that was read earlier
+// limitResync shortens resyncAfter for an owner that is not watched. An owner that was read earlier
 // (fromCache) may have been scaled up since: its new pods caused this reconciliation, and may
 // cause no further one.
 func (t *ownerTally) limitResync(o owner) {
 	switch {
 	case watched[o.GroupKind]:
 	case o.fromCache:
-		t.resync = min(t.resync, ownerCacheTTL)
+		t.resyncAfter = min(t.resyncAfter, ownerCacheTTL)
 	default:
-		t.resync = min(t.resync, resync)
+		t.resyncAfter = min(t.resyncAfter, unwatchedResync)
 	}
 }
 
