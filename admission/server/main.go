@@ -19,6 +19,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/certificates"
@@ -57,7 +58,9 @@ type Options struct {
 // Main runs a process until it receives a signal.
 func Main(o Options) {
 	ctx, constructors, wait := o.Controllers(signals.NewContext(), webhook.PortFromEnv(defaultPort))
-	leaderelection.Main(ctx, o.Component, injection.ParseAndGetRESTConfigOrDie(), constructors...)
+	config := injection.ParseAndGetRESTConfigOrDie()
+	pagedlist.LimitPages(config)
+	leaderelection.Main(ctx, o.Component, config, constructors...)
 	wait()
 }
 

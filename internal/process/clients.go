@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/apiconnection"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 )
 
 const (
@@ -60,6 +61,7 @@ func NewClients(kubeconfig, userAgent string) (Clients, error) {
 		return Clients{}, err
 	}
 	config.QPS, config.Burst, config.Timeout = float32(qps), burst, clientTimeout
+	pagedlist.LimitPages(config)
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return Clients{}, fmt.Errorf("create client: %w", err)

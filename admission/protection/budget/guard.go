@@ -20,6 +20,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
 // Webhooks that Guard answers.
@@ -37,7 +38,9 @@ type Guard struct {
 	Budgets listers.PodUnavailableBudgetLister
 	Client  policyclient.PodUnavailableBudgetsGetter
 	Pods    corev1client.PodsGetter
-	Owners  Owners
+	// PodLists lists the pods of controllers.
+	PodLists *podlist.Lister
+	Owners   Owners
 	// Namespaces tells which namespaces terminate.
 	Namespaces Namespaces
 	PDBs       PodDisruptionBudgets
@@ -99,7 +102,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 		return undecided(nil, err), Charges{}
 	}
 	g.Owners = newRequestOwners(g.Owners)
-	action, err := reader{g.Pods, g.Owners}.read(ctx, req)
+	action, err := reader{g.Pods, g.PodLists, g.Owners}.read(ctx, req)
 	if err != nil {
 		return undecided(nil, err), Charges{}
 	}

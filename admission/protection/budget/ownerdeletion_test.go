@@ -2,6 +2,7 @@ package budget
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -9,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -274,5 +277,32 @@ func TestARefundForManyPodsReadsThemOnce(t *testing.T) {
 	}
 	if reads != 2 {
 		t.Errorf("%d reads, want one for the request and one for the refund", reads)
+	}
+}
+
+// A list of whole pods would exceed the memory of the webhook.
+func TestThePodsOfAControllerAreReadInPages(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 2, nil), newBudget("b", 2, nil)}, podsOf(2, nil)...)
+	fx.useUp(t, "b")
+	if a := fx.ask(t, ofReplicaSet(t)); a.Response.Allowed {
+		t.Fatalf("allowed: %s", a.Decision)
+	}
+	fx.untilRefunded(t, "a")
+	for _, a := range fx.kube.Actions() {
+		if list, ok := a.(clienttesting.ListActionImpl); ok && list.Resource.Resource == "pods" && list.ListOptions.Limit == 0 {
+			t.Error("a list of pods has no limit")
+		}
+	}
+}
+
+func TestTheDeletionOfAControllerWithTooManyPodsIsNotDecided(t *testing.T) {
+	large := podsOf(33, func(p *corev1.Pod) { p.Labels["large"] = strings.Repeat("x", 1<<20) })
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 100, nil)}, large...)
+	a := fx.ask(t, ofReplicaSet(t))
+	if !admission.Undecided(a.Response) {
+		t.Fatal(a.Decision)
+	}
+	if got, want := a.Response.Result.Message, "list pods of namespace ns: the first 32 of them have more than 32 MiB, the limit"; !strings.Contains(got, want) {
+		t.Error(got)
 	}
 }

@@ -17,12 +17,14 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // reader finds the pods that a request makes unavailable.
 type reader struct {
 	pods   corev1client.PodsGetter
+	lists  *podlist.Lister
 	owners Owners
 }
 
@@ -152,16 +154,15 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, fmt.Errorf("parse selector of %s: %w", deleted.Name, err)
 	}
-	pods, err := r.pods.Pods(req.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	pods, _, err := r.lists.List(ctx, req.Namespace, selector.String())
 	if err != nil {
-		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
+		return nil, err
 	}
 	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name, Selector: selector}
 	if orphans(req, deleted) {
 		a.Orphaning = deleted.UID
 	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
+	for _, p := range pods {
 		above, err := r.owners.Chain(ctx, req.Namespace, p.OwnerReferences, false)
 		if err != nil {
 			return nil, err

@@ -117,18 +117,14 @@ func (e *evaluation) unaffectedPods(ctx context.Context, r budgetRequest) []budg
 }
 
 // podsNow reads the pods of a request, many of one controller at once.
-func (e *evaluation) podsNow(ctx context.Context, r budgetRequest) ([]corev1.Pod, error) {
-	pods := e.Pods.Pods(r.key.Namespace)
+func (e *evaluation) podsNow(ctx context.Context, r budgetRequest) ([]*corev1.Pod, error) {
 	if len(r.Pods) == 1 {
-		p, err := pods.Get(ctx, r.Pods[0].Name, metav1.GetOptions{})
+		p, err := e.Pods.Pods(r.key.Namespace).Get(ctx, r.Pods[0].Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
-		return []corev1.Pod{*p}, nil
+		return []*corev1.Pod{p}, nil
 	}
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: e.action.Selector.String()})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
+	pods, _, err := e.PodLists.List(ctx, r.key.Namespace, e.action.Selector.String())
+	return pods, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/protection"
@@ -24,6 +25,7 @@ func main() {
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
+	pagedlist.LimitPages(config)
 	leaderelection.Main(signals.NewContext(), protection.Component, config,
 		append(protection.Controllers(chargeTimeout, out), selfcheck.NewController(guards))...)
 	out.WaitUntilDrained()

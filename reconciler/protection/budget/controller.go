@@ -28,7 +28,9 @@ import (
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -72,7 +74,7 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 		return nil, err
 	}
 	return &Reconciler{
-		kube: kube, client: policyclient.Get(ctx).PolicyV1alpha1(), podLister: podinformer.Get(ctx).Lister(),
+		client: policyclient.Get(ctx).PolicyV1alpha1(), podLister: podinformer.Get(ctx).Lister(), podLists: podlist.New(kube.CoreV1(), budget.TrimPod),
 		owners: &owners{
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),

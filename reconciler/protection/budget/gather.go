@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,15 +94,7 @@ func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 	if !mayEndByTime(b, pods, expired) && (b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion)) {
 		return pods, resourceVersion, nil
 	}
-	list, err := r.kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, "", fmt.Errorf("list pods: %w", err)
-	}
-	pods = make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
-	}
-	return pods, list.ResourceVersion, nil
+	return r.podLists.List(ctx, b.Namespace, "")
 }
 
 // mayEndByTime reports whether a charge has expired and may end because of that. The charge of

@@ -28,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
 // Processes of an admitter: two replicas of the webhook and the controller.
@@ -134,7 +135,7 @@ func (s *statusBudget) Restart(process int, revision int64) {
 	lister, client, pods := listers.NewPodUnavailableBudgetLister(r.budgets), budgetClient{process: r.process}, podClient{process: r.process}
 	references := webhook.NewChargeReferences()
 	r.guard = webhook.Guard{
-		Budgets: lister, Client: client, Pods: pods, Owners: setOwners{s.set},
+		Budgets: lister, Client: client, Pods: pods, PodLists: podlist.New(pods, budget.TrimForDeletion), Owners: setOwners{s.set},
 		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
 		PDBs:       webhook.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
 		Commit:     webhook.NewCommitter(lister, client, references, nil),
@@ -178,7 +179,7 @@ func (s *statusBudget) restartController(revision int64) {
 	}
 	none := newNamespaceIndexer()
 	c.Reconciler = &Reconciler{
-		kube: podClient{process: c.process}, client: budgetClient{process: c.process}, podLister: corelisters.NewPodLister(c.pods),
+		client: budgetClient{process: c.process}, podLister: corelisters.NewPodLister(c.pods), podLists: podlist.New(podClient{process: c.process}, budget.TrimPod),
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(none), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(none), daemonSets: appslisters.NewDaemonSetLister(none),

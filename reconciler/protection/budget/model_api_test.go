@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -257,13 +256,10 @@ func (c budgetClient) UpdateStatus(ctx context.Context, b *v1alpha1.PodUnavailab
 
 // podClient is the client of a process for pods.
 type podClient struct {
-	kubernetes.Interface
-	corev1client.CoreV1Interface
 	corev1client.PodInterface
 	*process
 }
 
-func (c podClient) CoreV1() corev1client.CoreV1Interface  { return c }
 func (c podClient) Pods(string) corev1client.PodInterface { return c }
 func (c podClient) get(name string) (*corev1.Pod, error) {
 	if p, ok := c.api.pods[name]; ok {

@@ -14,7 +14,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
@@ -27,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
 const (
@@ -42,14 +42,15 @@ const (
 
 // Reconciler derives the status of budgets.
 type Reconciler struct {
-	kube      kubernetes.Interface
 	client    policyclient.PodUnavailableBudgetsGetter
 	podLister corelisters.PodLister
-	owners    *owners
-	podWatch  *podWatch
-	charges   *chargeTimes
-	throttle  *throttle
-	guarding  *guardingCheck
+	// podLists lists pods from the API server.
+	podLists *podlist.Lister
+	owners   *owners
+	podWatch *podWatch
+	charges  *chargeTimes
+	throttle *throttle
+	guarding *guardingCheck
 	// refunded counts charges whose request did not take effect.
 	refunded metrics.Counter
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
 // allReplicas is a Prober that reaches all replicas.
@@ -76,7 +77,7 @@ func newFixture(t testing.TB, b *v1alpha1.PodUnavailableBudget, objects ...runti
 		}
 	}
 	w.Reconciler = &Reconciler{
-		kube: w.kube, client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index),
+		client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index), podLists: podlist.New(w.kube.CoreV1(), budget.TrimPod),
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(known), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(stateful), daemonSets: appslisters.NewDaemonSetLister(known),

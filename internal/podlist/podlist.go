@@ -1,0 +1,59 @@
+// Package podlist lists the pods of a namespace for PodUnavailableBudgets, in bounded memory.
+package podlist
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
+)
+
+const (
+	// places is how many lists are read at a time. A namespace has one of two places, so the other is free for other
+	// namespaces.
+	places = 2
+	// timeout limits one list: others wait for its place.
+	timeout = 10 * time.Second
+)
+
+// Lister lists pods. It is safe for concurrent use.
+type Lister struct {
+	pods   corev1client.PodsGetter
+	trim   func(*corev1.Pod) *corev1.Pod
+	places *fairsemaphore.Semaphore
+}
+
+// New returns a Lister of pods with the fields that trim keeps.
+func New(pods corev1client.PodsGetter, trim func(*corev1.Pod) *corev1.Pod) *Lister {
+	return &Lister{pods: pods, trim: trim, places: fairsemaphore.New(places)}
+}
+
+// List returns the pods that the selector selects, and their resourceVersion.
+func (l *Lister) List(ctx context.Context, namespace, selector string) ([]*corev1.Pod, string, error) {
+	if err := l.places.Acquire(ctx, namespace); err != nil {
+		return nil, "", fmt.Errorf("list pods of namespace %s: wait for other lists: %w", namespace, groupcommit.ErrDeadline)
+	}
+	defer l.places.Release(namespace)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var resourceVersion string
+	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+		page, err := l.pods.Pods(namespace).List(ctx, o)
+		if err == nil {
+			resourceVersion = page.ResourceVersion
+		}
+		return page, err
+	}
+	all, err := pagedlist.Trimmed(ctx, list, metav1.ListOptions{LabelSelector: selector}, l.trim)
+	if err != nil {
+		return nil, "", fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+	}
+	return all, resourceVersion, nil
+}
