@@ -33,16 +33,16 @@ func (p patterns) ambiguous(workloadName string) map[string]bool {
 }
 
 // byName returns the patterns of a ReplicaSet's pods: its pattern or, if that is ambiguous, the names of the pods that exist.
-func byName(ambiguous map[string]bool, pods []corev1.Pod) func(*appsv1.ReplicaSet) []string {
+func byName(ambiguous map[string]bool, pods []*corev1.Pod) func(*appsv1.ReplicaSet) []string {
 	return func(set *appsv1.ReplicaSet) []string {
 		pattern := podPattern(set.Name)
 		if !ambiguous[pattern] {
 			return []string{pattern}
 		}
 		var names []string
-		for i := range pods {
-			if isControlledBy(&pods[i], set.UID) {
-				names = append(names, regexp.QuoteMeta(pods[i].Name))
+		for _, p := range pods {
+			if isControlledBy(p, set.UID) {
+				names = append(names, regexp.QuoteMeta(p.Name))
 			}
 		}
 		slices.Sort(names)

@@ -28,10 +28,9 @@ type newSince struct {
 
 // newSinceOf returns the times of pods that match newPods. admitted is the time when the release was
 // admitted. It is zero for a kind that replaces pods.
-func newSinceOf(pods []corev1.Pod, newPods []string, admitted metav1.Time) newSince {
+func newSinceOf(pods []*corev1.Pod, newPods []string, admitted metav1.Time) newSince {
 	out := newSince{created: map[string]metav1.Time{}, restarted: map[string]metav1.Time{}}
-	for i := range pods {
-		pod := &pods[i]
+	for _, pod := range pods {
 		if !slices.Contains(newPods, regexp.QuoteMeta(pod.Name)) {
 			continue
 		}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
@@ -91,6 +90,14 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if found, ok := f.releases.entries.Get(key); ok {
 		return found.(release), nil
 	}
+	leave, err := f.enterLists(ctx, batch.Namespace)
+	if err != nil {
+		return release{}, err
+	}
+	defer leave()
+	if found, ok := f.releases.entries.Get(key); ok { // another batch of the release waited before
+		return found.(release), nil
+	}
 	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(batch.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return release{}, errOutdated
@@ -105,20 +112,16 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if slices.Equal(failedVersions(first), failed) {
 		out.firstRecord = first.Status.MetricRecord
 	}
-	if err := f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
+	if err := f.findPods(ctx, parent, batch, &out, func(pods []*corev1.Pod) (patterns, error) {
 		claimed := batch.Spec.PodInfos
-		var revisions []appsv1.ControllerRevision
-		if len(failed) > 0 || !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
+		var revisions []savedtemplate.Template
+		if len(failed) > 0 || !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return isClaimed(p, claimed) }) {
 			var err error
-			if revisions, err = f.revisionsOf(ctx, parent); err != nil {
+			if revisions, err = f.revisionsOf(ctx, parent, len(failed) > 0); err != nil {
 				return patterns{}, err
 			}
 		}
-		failedRevisions, err := ofVersions(revisions, parent.Spec.WorkloadRef, failed)
-		if err != nil {
-			return patterns{}, err
-		}
-		found := podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latestOf(revisions), failedRevisions)
+		found := podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latestOf(revisions), ofVersions(revisions, failed))
 		var admitted metav1.Time
 		if updatesInPlace(parent.Spec.WorkloadRef) {
 			admitted = parent.CreationTimestamp
@@ -152,12 +155,17 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 	if err != nil {
 		return release{}, err
 	}
+	leave, err := f.enterLists(ctx, batch.Namespace)
+	if err != nil {
+		return release{}, err
+	}
+	defer leave()
 	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time}
-	err = f.findPods(ctx, parent, batch, &out, func(pods []corev1.Pod) (patterns, error) {
+	err = f.findPods(ctx, parent, batch, &out, func(pods []*corev1.Pod) (patterns, error) {
 		var newPods []string
-		for i := range pods {
-			if v1alpha1.OwnedBy(&pods[i], parent.Spec.WorkloadRef.UID) {
-				newPods = append(newPods, regexp.QuoteMeta(pods[i].Name))
+		for _, p := range pods {
+			if v1alpha1.OwnedBy(p, parent.Spec.WorkloadRef.UID) {
+				newPods = append(newPods, regexp.QuoteMeta(p.Name))
 			}
 		}
 		return patterns{newPods: sortAndLimit(newPods)}, nil
@@ -183,13 +191,12 @@ func (f *function) firstOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 // Knative Service scale to zero. If the prefix is ambiguous, the claimed pods, those that exist and the
 // old ones in the record are found. Pods that the workload owns itself are found by their names; those of a StatefulSet
 // have the same names in each version.
-func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, out *release, owned func([]corev1.Pod) (patterns, error)) error {
-	// Resource version 0: the cache of the API server suffices.
-	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return fmt.Errorf("list ReplicaSets: %w", err)
-	}
+func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, out *release, owned func([]*corev1.Pod) (patterns, error)) error {
 	owners, err := f.ownersOfReplicaSets(ctx, parent)
+	if err != nil {
+		return err
+	}
+	own, err := f.replicaSets(ctx, parent.Namespace, owners)
 	if err != nil {
 		return err
 	}
@@ -198,7 +205,6 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		releaseOf = releaseOfRevision
 	}
 	failed := failedVersions(batch)
-	own := slices.DeleteFunc(sets.Items, func(set appsv1.ReplicaSet) bool { return !isControlledBy(&set, owners...) })
 	out.noReferenceBefore = len(own) > 0 || !keepsNames(parent.Spec.WorkloadRef) || len(failed) > 0
 	find := func(podsOf func(*appsv1.ReplicaSet) []string) patterns {
 		return podsOfReplicaSets(own, parent.Release(), failed, releaseOf, podsOf)
@@ -230,30 +236,12 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	return err
 }
 
-// pods returns the pods of a namespace that a selector of labels selects.
-func (f *function) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
-	pods, err := f.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector})
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	return pods.Items, nil
-}
-
 // failedVersions returns the versions that had failed when the batch was created.
 func failedVersions(batch *v1alpha1.ChangePod) []string {
 	if asked := batch.JudgeOf(v1alpha1.JudgeMetrics); asked != nil {
 		return asked.FailedVersions
 	}
 	return nil
-}
-
-// revisionsOf returns the ControllerRevisions of a workload. Saved templates have no controller.
-func (f *function) revisionsOf(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]appsv1.ControllerRevision, error) {
-	all, err := f.Kube.AppsV1().ControllerRevisions(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list ControllerRevisions: %w", err)
-	}
-	return slices.DeleteFunc(all.Items, func(r appsv1.ControllerRevision) bool { return !isControlledBy(&r, parent.Spec.WorkloadRef.UID) }), nil
 }
 
 // isControlledBy reports whether the controller of an object has one of the UIDs.
@@ -264,11 +252,11 @@ func isControlledBy(o metav1.Object, uids ...types.UID) bool {
 
 // latestOf returns the name of the ControllerRevision with the current template of its workload, which has the highest
 // number; empty if there is none.
-func latestOf(revisions []appsv1.ControllerRevision) string {
-	latest := &appsv1.ControllerRevision{}
-	for i := range revisions {
-		if revisions[i].Revision > latest.Revision {
-			latest = &revisions[i]
+func latestOf(revisions []savedtemplate.Template) string {
+	var latest savedtemplate.Template
+	for _, t := range revisions {
+		if t.Revision > latest.Revision {
+			latest = t
 		}
 	}
 	return latest.Name
@@ -277,16 +265,7 @@ func latestOf(revisions []appsv1.ControllerRevision) string {
 // ofVersions returns the names of the ControllerRevisions of a workload with one of the versions. A version is computed
 // from the template: the annotations are missing if the revision is older than the opt-in, and name an earlier version if the
 // webhook missed it. They count for a version that no template has.
-func ofVersions(revisions []appsv1.ControllerRevision, ref v1alpha1.WorkloadRef, versions []string) (names []string, err error) {
-	if len(versions) == 0 {
-		return nil, nil
-	}
-	templates, err := savedtemplate.FromControllerRevisions(revisions, &workload.Workload{
-		Kind: workload.Kind{GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)}, ObjectMeta: metav1.ObjectMeta{UID: ref.UID},
-	})
-	if err != nil {
-		return nil, err
-	}
+func ofVersions(templates []savedtemplate.Template, versions []string) (names []string) {
 	for _, t := range templates {
 		recorded := slices.Contains(versions, t.Recorded) &&
 			!slices.ContainsFunc(templates, func(other savedtemplate.Template) bool { return other.Version == t.Recorded })
@@ -294,27 +273,7 @@ func ofVersions(revisions []appsv1.ControllerRevision, ref v1alpha1.WorkloadRef,
 			names = append(names, t.Name)
 		}
 	}
-	return names, nil
-}
-
-// ownersOfReplicaSets returns the UIDs of the objects that own the ReplicaSets of a workload: it
-// itself or, for a Knative Service, the Deployments of its Revisions.
-func (f *function) ownersOfReplicaSets(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]types.UID, error) {
-	ref := parent.Spec.WorkloadRef
-	if !isKnativeService(ref) {
-		return []types.UID{ref.UID}, nil
-	}
-	deployments, err := f.Kube.AppsV1().Deployments(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list Deployments: %w", err)
-	}
-	var owners []types.UID
-	for i := range deployments.Items {
-		if _, uid, ok := workload.KnativeServiceOf(&deployments.Items[i]); ok && uid == ref.UID {
-			owners = append(owners, deployments.Items[i].UID)
-		}
-	}
-	return owners, nil
+	return names
 }
 
 func isKnativeService(ref v1alpha1.WorkloadRef) bool {
@@ -323,7 +282,7 @@ func isKnativeService(ref v1alpha1.WorkloadRef) bool {
 
 // releaseOfReplicaSet returns the release of a ReplicaSet; all are those of its owner.
 func releaseOfReplicaSet(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
-	return savedtemplate.ReleaseOf(set, all, savedtemplate.VersionOf)
+	return savedtemplate.ReleaseOf(set, all, func(o *appsv1.ReplicaSet) string { return o.Annotations[computedKey] })
 }
 
 // releaseOfRevision returns the release of a ReplicaSet of a Revision. Its Deployment has several if Serving changed its
@@ -334,20 +293,20 @@ func releaseOfRevision(set *appsv1.ReplicaSet, _ []*appsv1.ReplicaSet) (v1alpha1
 
 // podsOfReplicaSets returns the patterns of the pods of a workload's ReplicaSets, of the newest first: Serving keeps many
 // Revisions without pods. failed are the versions that failed, and podsOf returns the patterns of a ReplicaSet's pods.
-func podsOfReplicaSets(sets []appsv1.ReplicaSet, of v1alpha1.Release, failed []string,
+func podsOfReplicaSets(sets []*appsv1.ReplicaSet, of v1alpha1.Release, failed []string,
 	releaseOf func(set *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool),
 	podsOf func(set *appsv1.ReplicaSet) []string) (out patterns) {
-	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
+	slices.SortFunc(sets, func(a, b *appsv1.ReplicaSet) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	ofOwner := map[types.UID][]*appsv1.ReplicaSet{}
-	for i := range sets {
-		owner := metav1.GetControllerOfNoCopy(&sets[i]).UID
-		ofOwner[owner] = append(ofOwner[owner], &sets[i])
+	for _, set := range sets {
+		owner := metav1.GetControllerOfNoCopy(set).UID
+		ofOwner[owner] = append(ofOwner[owner], set)
 	}
-	for i := range sets {
-		found := podsOf(&sets[i])
-		switch r, known := releaseOf(&sets[i], ofOwner[metav1.GetControllerOfNoCopy(&sets[i]).UID]); {
+	for _, set := range sets {
+		found := podsOf(set)
+		switch r, known := releaseOf(set, ofOwner[metav1.GetControllerOfNoCopy(set).UID]); {
 		case known && r == of:
 			out.newPods = append(out.newPods, found...)
 		case known && slices.Contains(failed, r.Version):
@@ -370,11 +329,11 @@ func claimedPods(claimed []v1alpha1.PodSummary) (names []string) {
 // podsOfWorkload returns the patterns of the pods that a workload owns itself. Pods with the
 // revision of a claimed pod are new. If no claimed pod exists, those with the latest revision are; failed are the
 // revisions of versions that failed.
-func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary, latest string, failed []string) (out patterns) {
+func podsOfWorkload(pods []*corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary, latest string, failed []string) (out patterns) {
 	newHashes := map[string]bool{}
-	for i := range pods {
-		if isClaimed(&pods[i], claimed) {
-			newHashes[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]] = true
+	for _, p := range pods {
+		if isClaimed(p, claimed) {
+			newHashes[p.Labels[appsv1.ControllerRevisionHashLabelKey]] = true
 		}
 	}
 	isNew := func(p *corev1.Pod) bool {
@@ -384,13 +343,13 @@ func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSu
 		return newHashes[p.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
 	out.newPods = claimedPods(claimed)
-	for i := range pods {
-		name := regexp.QuoteMeta(pods[i].Name)
+	for _, p := range pods {
+		name := regexp.QuoteMeta(p.Name)
 		switch {
-		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(out.newPods, name):
-		case isNew(&pods[i]):
+		case !v1alpha1.OwnedBy(p, owner), slices.Contains(out.newPods, name):
+		case isNew(p):
 			out.newPods = append(out.newPods, name)
-		case slices.ContainsFunc(failed, func(revision string) bool { return workload.PodOfRevision(&pods[i], revision) }):
+		case slices.ContainsFunc(failed, func(revision string) bool { return workload.PodOfRevision(p, revision) }):
 			out.failedPods = append(out.failedPods, name)
 		default:
 			out.oldPods = append(out.oldPods, name)
