@@ -2,9 +2,11 @@ package rollbackapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -28,15 +30,40 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 		return nobody, problemf(http.StatusUnauthorized,
 			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account> --audience "+Audience+")")
 	}
+	hash := sha256.Sum256([]byte(token))
+	if key, found := s.limitKeys.Get(hash); found {
+		if err := s.limit.Check(c, key.(string), tooMany(key.(string))); err != nil {
+			return nobody, err
+		}
+	}
 	user, err := s.tokens.User(c.Request().Context(), token)
 	if errors.Is(err, auth.ErrTokenRejected) {
 		return nobody, problemf(http.StatusUnauthorized, "the token is unknown to this cluster, has expired, or has another audience: create it with --audience "+Audience)
 	}
-	if err == nil {
-		connlimit.Authenticated(c.Request().Context())
+	if err != nil {
+		return nobody, err
 	}
-	return user, err
+	connlimit.Authenticated(c.Request().Context())
+	key := limitKey(user.Username)
+	s.limitKeys.Add(hash, key, limitKeyTTL)
+	if err := s.limit.Check(c, key, tooMany(key)); err != nil {
+		return nobody, err
+	}
+	s.limit.Record(key)
+	return user, nil
 }
+
+// limitKey returns whose requests are limited together: those of a user, or of all ServiceAccounts of a namespace, because
+// a user with role edit may create any number of them.
+func limitKey(user string) string {
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		namespace, _, _ := strings.Cut(account, ":")
+		return "system:serviceaccounts:" + namespace
+	}
+	return user
+}
+
+func tooMany(key string) string { return key + " sent too many requests; retry later" }
 
 // may reports whether the API server authorizes the user.
 func (s *service) may(ctx context.Context, user authenticationv1.UserInfo, do authorizationv1.ResourceAttributes) (bool, error) {

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"knative.dev/pkg/logging"
@@ -62,13 +63,11 @@ func (s *service) rollback(c echo.Context) error {
 	if err := s.mayRollBack(ctx, user, kind, asked.Namespace, asked.DeploymentName); err != nil {
 		return err
 	}
-	u, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(asked.Namespace).Get(ctx, asked.DeploymentName, metav1.GetOptions{})
-	if apierrs.IsNotFound(err) {
-		return problemf(http.StatusNotFound, "there is no %s %s in namespace %s", kind.LowerKind(), asked.DeploymentName, asked.Namespace)
-	} else if err != nil {
-		return fmt.Errorf("get %s %s/%s: %w", kind.Kind, asked.Namespace, asked.DeploymentName, err)
+	w, err := s.workload(ctx, kind, asked)
+	if err != nil {
+		return err
 	}
-	in, err := s.gather(ctx, kind, u, asked)
+	in, err := s.gather(ctx, kind, w, asked)
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func (s *service) rollback(c echo.Context) error {
 		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, recordedMessage(subject, d.To, in, false))
 		return c.JSON(http.StatusOK, out)
 	}
-	if err := s.record(ctx, user, kind, u, in, d.To, out.DryRun); err != nil {
+	if err := s.record(ctx, user, kind, w, in, d.To, out.DryRun); err != nil {
 		return err
 	}
 	logging.FromContext(ctx).Infow("Rollback requested", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
@@ -130,13 +129,32 @@ func readBody(c echo.Context) (rollbackBody, workload.Kind, error) {
 	return asked, kind, nil
 }
 
+// workload reads the workload of a request in turn, and keeps the fields that gather and record read.
+func (s *service) workload(ctx context.Context, kind workload.Kind, asked rollbackBody) (w *workload.Workload, err error) {
+	err = s.inTurn(ctx, asked.Namespace, func() error {
+		u, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(asked.Namespace).Get(ctx, asked.DeploymentName, metav1.GetOptions{})
+		if apierrs.IsNotFound(err) {
+			return problemf(http.StatusNotFound, "there is no %s %s in namespace %s", kind.LowerKind(), asked.DeploymentName, asked.Namespace)
+		} else if err != nil {
+			return fmt.Errorf("get %s %s/%s: %w", kind.Kind, asked.Namespace, asked.DeploymentName, err)
+		}
+		if w, err = workload.FromUnstructured(kind, u); err != nil {
+			return err
+		}
+		w.Template, w.ManagedFields = corev1.PodTemplateSpec{}, nil
+		maps.DeleteFunc(w.Labels, func(key, _ string) bool { return key != v1alpha1.SuspendLabel })
+		return nil
+	})
+	return w, err
+}
+
 // gather reads the input of Decide.
-func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured, asked rollbackBody) (Input, error) {
+func (s *service) gather(ctx context.Context, kind workload.Kind, w *workload.Workload, asked rollbackBody) (Input, error) {
 	ns, err := s.Kube.CoreV1().Namespaces().Get(ctx, asked.Namespace, metav1.GetOptions{})
 	if err != nil {
 		return Input{}, fmt.Errorf("get namespace %s: %w", asked.Namespace, err)
 	}
-	g, err := s.readVersions(ctx, kind, u)
+	g, err := s.readVersions(ctx, w)
 	if err != nil {
 		return Input{}, err
 	}
@@ -161,7 +179,7 @@ func pausedByPerson(w *workload.Workload) bool {
 
 // record writes the request on the workload, unless its release or its recorded request has changed
 // since the decision.
-func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, u *unstructured.Unstructured, in Input, to string, dryRun bool) error {
+func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, w *workload.Workload, in Input, to string, dryRun bool) error {
 	request, err := json.Marshal(v1alpha1.RollbackRequest{
 		User: user.Username, Time: metav1.NewTime(s.Clock.Now()), Attempt: in.Release.Attempt, Version: to,
 	})
@@ -170,10 +188,10 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	}
 	path := workload.Annotation(v1alpha1.RollbackRequestAnnotation)
 	var recorded any = json.RawMessage("null") // tests that there is none
-	if raw, found := u.GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; found {
+	if raw, found := w.Annotations[v1alpha1.RollbackRequestAnnotation]; found {
 		recorded = raw
 	}
-	body, err := json.Marshal(append(workload.UnchangedOperations(u.GetUID(), in.Release),
+	body, err := json.Marshal(append(workload.UnchangedOperations(w.UID, in.Release),
 		workload.Operation{Op: "test", Path: path, Value: recorded},
 		workload.Operation{Op: "add", Path: path, Value: string(request)}))
 	if err != nil {
@@ -183,18 +201,18 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.JSONPatchType, body, options)
+	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name, types.JSONPatchType, body, options)
 	switch {
 	case apierrs.IsInvalid(err): // a test of the patch failed, or a policy denied it with the same status
 		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read, or a policy denies the annotation: check the workload and repeat the request: %s",
-			kind.LowerKind(), u.GetName(), in.Release.Attempt, err)
+			kind.LowerKind(), w.Name, in.Release.Attempt, err)
 	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read: check the workload and repeat the request",
-			kind.LowerKind(), u.GetName(), in.Release.Attempt)
+			kind.LowerKind(), w.Name, in.Release.Attempt)
 	case apierrs.IsForbidden(err):
-		return problemf(http.StatusConflict, "the cluster denies the annotation on %s %s: %s", kind.LowerKind(), u.GetName(), err)
+		return problemf(http.StatusConflict, "the cluster denies the annotation on %s %s: %s", kind.LowerKind(), w.Name, err)
 	case err != nil:
-		return fmt.Errorf("record rollback of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
+		return fmt.Errorf("record rollback of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -32,6 +33,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/internal/authlimit"
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -46,8 +48,11 @@ const (
 	// unauthenticatedPerMinute is how many requests of an address may be answered 401 in a minute; all
 	// of them may come at once. Each may cost the API server a TokenReview.
 	unauthenticatedPerMinute = 60
-	// pageSize is the number of objects per list call.
-	pageSize = 500
+	// requestsPerMinute is how many requests a user, or the ServiceAccounts of a namespace together, may send to this replica
+	// in a minute; all of them may come at once. Each costs the API server a TokenReview and a SubjectAccessReview.
+	requestsPerMinute = 600
+	// limitKeys is the number of tokens whose key of the limit is cached, and limitKeyTTL is for how long.
+	limitKeys, limitKeyTTL = 10_000, 10 * time.Minute
 	// parallel is the number of suspended workloads that a request reads at a time.
 	parallel = 20
 )
@@ -70,12 +75,19 @@ type service struct {
 	Options
 	requests metrics.Counter
 	tokens   *auth.Tokens
+	// limit limits requests by limitKey.
+	limit *authlimit.Limiter
+	// limitKeys caches limitKey by the hash of a token, so that requests above the limit cost no TokenReview.
+	limitKeys *utilcache.LRUExpireCache
+	// lists has one place: see inTurn.
+	lists *fairsemaphore.Semaphore
 }
 
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
 	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
-		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}), lists: fairsemaphore.New(1),
+		limit: authlimit.New(func() float64 { return requestsPerMinute }, o.Clock), limitKeys: utilcache.NewLRUExpireCacheWithClock(limitKeys, o.Clock)}
 	limit := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
 	e := echo.New()
 	e.HTTPErrorHandler = answerError

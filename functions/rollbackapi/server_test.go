@@ -42,6 +42,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -96,7 +97,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	}
 	c.kube.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
-		if review.Spec.Token == "good" && slices.Contains(review.Spec.Audiences, Audience) || review.Spec.Token == "api-server" && len(review.Spec.Audiences) == 0 {
+		if strings.HasPrefix(review.Spec.Token, "good") && slices.Contains(review.Spec.Audiences, Audience) || review.Spec.Token == "api-server" && len(review.Spec.Audiences) == 0 {
 			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: review.Spec.Audiences, User: authenticationv1.UserInfo{Username: "ann", Groups: []string{"people"}}}
 		}
 		return true, review, nil
@@ -521,5 +522,90 @@ func TestRejectedTokensOfAnAddressCostFewTokenReviews(t *testing.T) {
 	}
 	if status := c.sendFrom(t, "10.0.0.2:1024", "good"); status != http.StatusOK {
 		t.Errorf("a valid token of another address: status %d", status)
+	}
+}
+
+// The memory of the process has room for a page of large workloads or ReplicaSets.
+func TestSuspendedWorkloadsAreReadInSmallPages(t *testing.T) {
+	c := newCluster(t, "list deployments.apps default")
+	if status, got := c.send(t, "GET", list+"?namespace=default", "good", ""); status != 200 {
+		t.Fatal(status, got)
+	}
+	for _, a := range slices.Concat(c.Actions(), c.kube.Actions()) {
+		if l, ok := a.(clienttesting.ListActionImpl); ok && (l.ListOptions.Limit == 0 || l.ListOptions.Limit > 20) {
+			t.Errorf("the list of %s has limit %d", l.Resource.Resource, l.ListOptions.Limit)
+		}
+	}
+}
+
+func TestTooLargeSelectorsAreAnError(t *testing.T) {
+	c := newCluster(t, "list deployments.apps default")
+	d := builder.Deployment("large", 1)
+	d.Namespace, d.Labels = "default", map[string]string{v1alpha1.SuspendLabel: "1700000000"}
+	d.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+	d.Spec.Selector.MatchLabels["large"] = strings.Repeat("x", maxListed)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Tracker().Add(&unstructured.Unstructured{Object: content}); err != nil {
+		t.Fatal(err)
+	}
+	status, got := c.send(t, "GET", list+"?namespace=default", "good", "")
+	if want := "the selectors and annotations of the suspended deployments have more than 4 MiB: select a namespace: ?namespace="; status != 422 || got["message"] != want {
+		t.Errorf("%d %v", status, got["message"])
+	}
+}
+
+// Each request costs a TokenReview and a SubjectAccessReview, also if it is forbidden: other users would wait for them.
+func TestAUserWithTooManyRequestsCostsNoFurtherReviews(t *testing.T) {
+	c := newCluster(t)
+	for range requestsPerMinute {
+		if status, got := c.send(t, "GET", list, "good", ""); status != 403 {
+			t.Fatal(status, got)
+		}
+	}
+	reviews := len(c.kube.Actions())
+	if status, got := c.send(t, "GET", list, "good", ""); status != 429 || len(c.kube.Actions()) != reviews {
+		t.Errorf("with the same token: %d %v, %d reviews", status, got["message"], len(c.kube.Actions())-reviews)
+	}
+	for range 2 {
+		if status, got := c.send(t, "GET", list, "good-2", ""); status != 429 || len(c.kube.Actions()) != reviews+1 {
+			t.Errorf("with another token: %d %v, %d reviews", status, got["message"], len(c.kube.Actions())-reviews)
+		}
+	}
+}
+
+func TestServiceAccountsOfANamespaceAreLimitedTogether(t *testing.T) {
+	for user, want := range map[string]string{
+		"ann":                          "ann",
+		"system:serviceaccount:team:a": "system:serviceaccounts:team",
+		"system:serviceaccount:team:b": "system:serviceaccounts:team",
+		"system:serviceaccount:te:a":   "system:serviceaccounts:te",
+	} {
+		if got := limitKey(user); got != want {
+			t.Errorf("%s: %s, want %s", user, got, want)
+		}
+	}
+}
+
+// A workload may have 1.5 MiB, and many requests may come at once.
+func TestTheWorkloadOfARequestIsReadInTurnAndTrimmed(t *testing.T) {
+	s := &service{Options: Options{Dynamic: newCluster(t)}, lists: fairsemaphore.New(1)}
+	asked := rollbackBody{Namespace: "default", DeploymentName: "web"}
+	w, err := s.workload(t.Context(), workload.Deployment, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{v1alpha1.SuspendLabel: "1700000000"}, w.Labels); diff != "" || len(w.Template.Spec.Containers) > 0 {
+		t.Errorf("labels (-want +got):\n%s\ntemplate %+v", diff, w.Template)
+	}
+	if err := s.lists.Acquire(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := s.workload(ctx, workload.Deployment, asked); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while another is read: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -59,51 +60,78 @@ func (s *service) suspended(c echo.Context) error {
 	if err := s.mayList(ctx, user, kind, namespace); err != nil {
 		return err
 	}
-	out := suspendedAnswer{Deployments: []suspendedWorkload{}}
-	page := metav1.ListOptions{LabelSelector: v1alpha1.SuspendLabel, Limit: pageSize}
-	for {
-		list, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(namespace).List(ctx, page)
-		if err != nil {
-			return fmt.Errorf("list %s: %w", kind.Resource, err)
-		}
-		described, err := s.describeAll(ctx, kind, list.Items)
-		if err != nil {
-			return err
-		}
-		out.Deployments = append(out.Deployments, described...)
-		if page.Continue = list.GetContinue(); page.Continue == "" {
-			break
-		}
+	var out suspendedAnswer
+	listed, err := s.listSuspended(ctx, kind, namespace)
+	if err != nil {
+		return err
+	}
+	if out.Deployments, err = s.describeAll(ctx, listed); err != nil {
+		return err
 	}
 	out.Message = fmt.Sprintf("%d suspended", len(out.Deployments))
 	return c.JSON(http.StatusOK, out)
 }
 
+// selectable is a workload and the selector of its pods.
+type selectable struct {
+	*workload.Workload
+	selector *metav1.LabelSelector
+}
+
+// maxListed is the size in bytes of all selectors and annotations of a list: users choose it.
+const maxListed = 4 << 20
+
+// listSuspended lists the suspended workloads of a namespace, or of all, with the fields that describe reads.
+func (s *service) listSuspended(ctx context.Context, kind workload.Kind, namespace string) (all []selectable, err error) {
+	size := 0
+	options := metav1.ListOptions{LabelSelector: v1alpha1.SuspendLabel, Limit: savedtemplate.UnstructuredPerPage}
+	list := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(namespace).List
+	err = pagedlist.Each(s.pagesInTurn(ctx, namespace), list, options, func(u *unstructured.Unstructured) error {
+		selector, err := workload.PodSelector(u.Object)
+		if err != nil {
+			return fmt.Errorf("selector of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
+		}
+		annotations := u.GetAnnotations()
+		version, attempt := annotations[v1alpha1.VersionKey], annotations[v1alpha1.AttemptAnnotation]
+		if size += selector.Size() + len(version) + len(attempt); size > maxListed {
+			return problemf(http.StatusUnprocessableEntity, "the selectors and annotations of the suspended %s have more than %d MiB: select a namespace: ?namespace=", kind.Resource, maxListed>>20)
+		}
+		all = append(all, selectable{selector: selector, Workload: &workload.Workload{Kind: kind, ObjectMeta: metav1.ObjectMeta{
+			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Annotations: map[string]string{
+				v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: attempt}}}})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+	}
+	return all, nil
+}
+
 // describeAll describes workloads, at most parallel at a time: each takes three lists.
-func (s *service) describeAll(ctx context.Context, kind workload.Kind, workloads []unstructured.Unstructured) ([]suspendedWorkload, error) {
+func (s *service) describeAll(ctx context.Context, workloads []selectable) ([]suspendedWorkload, error) {
 	out := make([]suspendedWorkload, len(workloads))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for i := range workloads {
+	for i, w := range workloads {
 		group.Go(func() (err error) {
 			defer func() {
 				if p := recover(); p != nil { // echo recovers only in the goroutine of the request
 					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 				}
 			}()
-			out[i], err = s.describe(groupCtx, kind, &workloads[i])
+			out[i], err = s.describe(groupCtx, w)
 			return err
 		})
 	}
 	return out, group.Wait()
 }
 
-func (s *service) describe(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (suspendedWorkload, error) {
-	g, err := s.readVersions(ctx, kind, u)
+func (s *service) describe(ctx context.Context, w selectable) (suspendedWorkload, error) {
+	g, err := s.readVersions(ctx, w.Workload)
 	if err != nil {
 		return suspendedWorkload{}, err
 	}
-	templates, err := s.templates(ctx, g.Workload, u)
+	templates, err := s.templates(ctx, w)
 	if err != nil {
 		return suspendedWorkload{}, err
 	}

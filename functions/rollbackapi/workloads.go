@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -57,20 +57,17 @@ func (g *history) newest() (savedtemplate.Saved, bool) {
 	return savedtemplate.Newest(g.succeeded, g.release.Version, func(v string) bool { return g.failed[v] })
 }
 
-func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*history, error) {
-	w, err := workload.FromUnstructured(kind, u)
-	if err != nil {
-		return nil, err
-	}
+func (s *service) readVersions(ctx context.Context, w *workload.Workload) (*history, error) {
 	g := &history{Workload: w}
 	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
-	if g.succeeded, err = savedtemplate.List(ctx, s.Kube, w); err != nil {
+	var err error
+	if g.succeeded, err = savedtemplate.ListReleases(s.pagesInTurn(ctx, w.Namespace), s.Kube, w); err != nil {
 		return nil, err
 	}
 	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(w.Name)})
 	if err != nil {
-		return nil, fmt.Errorf("list the ChangeWorkloads of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+		return nil, fmt.Errorf("list the ChangeWorkloads of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	g.failed = savedtemplate.FailedVersions(slices.DeleteFunc(releases.Items, func(c v1alpha1.ChangeWorkload) bool {
 		return c.Spec.WorkloadRef.UID != w.UID
@@ -78,11 +75,24 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 	return g, nil
 }
 
-// templates returns the templates that the workload's controller has stored.
-func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]savedtemplate.Template, error) {
-	selector, err := workload.PodSelector(u.Object)
-	if err != nil {
-		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+// templates returns the templates that the workload's controller has stored, without their content.
+func (s *service) templates(ctx context.Context, w selectable) ([]savedtemplate.Template, error) {
+	return savedtemplate.ListFromController(s.pagesInTurn(ctx, w.Namespace), s.Kube, s.Dynamic, w.Workload, w.selector, func(t savedtemplate.Template) savedtemplate.Template {
+		return savedtemplate.Template{Name: t.Name, Revision: t.Revision, Version: t.Version}
+	})
+}
+
+// pagesInTurn returns a context with which each page of a list is read and used in turn: a list may have many.
+func (s *service) pagesInTurn(ctx context.Context, namespace string) context.Context {
+	return pagedlist.WithTurn(ctx, func(ctx context.Context, page func() error) error { return s.inTurn(ctx, namespace, page) })
+}
+
+// inTurn calls read, which reads large objects, when no others are read: they may need most of the memory. Turns are shared
+// between namespaces.
+func (s *service) inTurn(ctx context.Context, namespace string, read func() error) error {
+	if err := s.lists.Acquire(ctx, namespace); err != nil {
+		return fmt.Errorf("wait for other reads: %w", err)
 	}
-	return savedtemplate.ListFromController(ctx, s.Kube, s.Dynamic, w, selector)
+	defer s.lists.Release(namespace)
+	return read()
 }

@@ -36,21 +36,25 @@ func Each[T runtime.Object, L page](ctx context.Context, list List[L], options m
 	if options.Limit == 0 {
 		options.Limit = pageSize
 	}
-	most := options.Limit
+	most, done := options.Limit, false
 	for {
-		page, err := list(limitPage(ctx, options.Limit), options)
-		if errors.Is(err, errPageTooLarge) {
-			options.Limit = max(1, options.Limit/8)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := meta.EachListItem(page, func(o runtime.Object) error { return use(o.(T)) }); err != nil {
-			return err
-		}
-		if options.Limit, options.Continue = min(most, 2*options.Limit), page.GetContinue(); options.Continue == "" {
+		if err := turnOf(ctx)(ctx, func() error {
+			page, err := list(limitPage(ctx, options.Limit), options)
+			if errors.Is(err, errPageTooLarge) {
+				options.Limit = max(1, options.Limit/8)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := meta.EachListItem(page, func(o runtime.Object) error { return use(o.(T)) }); err != nil {
+				return err
+			}
+			options.Limit, options.Continue = min(most, 2*options.Limit), page.GetContinue()
+			done = options.Continue == ""
 			return nil
+		}); err != nil || done {
+			return err
 		}
 	}
 }
@@ -61,6 +65,24 @@ func limitPage(ctx context.Context, objects int64) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, maxBytesKey{}, int64(maxPage))
+}
+
+// turnKey is the key of a Turn in a context.
+type turnKey struct{}
+
+// Turn calls page when that may be read and used.
+type Turn func(ctx context.Context, page func() error) error
+
+// WithTurn returns a context with which Each waits for a turn for each page.
+func WithTurn(ctx context.Context, turn Turn) context.Context {
+	return context.WithValue(ctx, turnKey{}, turn)
+}
+
+func turnOf(ctx context.Context) Turn {
+	if turn, ok := ctx.Value(turnKey{}).(Turn); ok {
+		return turn
+	}
+	return func(_ context.Context, page func() error) error { return page() }
 }
 
 // sized is an object that knows its encoded size in bytes.

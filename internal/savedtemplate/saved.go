@@ -130,8 +130,12 @@ func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
 			all = append(all, k)
 		}
 	}
-	slices.SortFunc(all, func(a, b Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
+	sortLatestFirst(all)
 	return all
+}
+
+func sortLatestFirst(all []Saved) {
+	slices.SortFunc(all, func(a, b Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
 }
 
 // PodTemplate decodes the template of a workload of the kind.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace/traceexport"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -18,6 +19,7 @@ func main() {
 	version.ExitIfAsked()
 	out, traces := &broker.SharedSender{}, traceexport.New(change.Component)
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
+	pagedlist.LimitPages(config)
 	leaderelection.Main(signals.NewContext(), change.Component, config, controllers(out, traces)...)
 	out.WaitUntilDrained()
 	traces.Flush()

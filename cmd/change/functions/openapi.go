@@ -18,7 +18,7 @@ const (
 	// certDir is where the manifest mounts the certificate of service openapi.
 	certDir = "/etc/openapi/tls"
 	// maxUnauthenticated limits the open connections without a valid token: each costs about
-	// 40 KiB of the 128 MiB of the manifest.
+	// 40 KiB of the 256 MiB of the manifest.
 	maxUnauthenticated = 256
 )
 
