@@ -36,7 +36,7 @@ func TestTheMetadataOfAWorkloadPreventsNoHold(t *testing.T) {
 
 // A rollback deletes pods that are not Ready. The number of labels of pods is not limited, but the controller labels none
 // with more than 1000.
-func TestTheLabelsOfAPodPreventNotItsDeletion(t *testing.T) {
+func TestTheLabelsOfAPodDoNotPreventItsDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
@@ -47,7 +47,7 @@ func TestTheLabelsOfAPodPreventNotItsDeletion(t *testing.T) {
 	impersonation.Expect(t, "controller", "", "delete", "-n", f.namespace, "pod", "set-0")
 }
 
-// entries returns n entries of a map in JSON. Each key has three bytes, and no value.
+// entries returns n entries of a map in JSON. Each has a key of three bytes and an empty value.
 func entries(n int) string {
 	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	all := make([]string, n)

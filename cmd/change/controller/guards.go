@@ -29,10 +29,10 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
 	policies := []string{
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
-		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-size-of-metadata", "breakwater-controller-revisions",
+		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
 		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations", "breakwater-knative-revisions",
-		judgeBeforeTraffic,
+		judgeBeforeTraffic, "breakwater-size-of-metadata",
 	}
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
