@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -172,6 +174,31 @@ func TestAResultIsReportedOnceWhileTheFinalizerCannotBeRemoved(t *testing.T) {
 	}
 	if len(w.sink.types) != 1 {
 		t.Errorf("sent %v", w.sink.types)
+	}
+}
+
+func TestEachResultIsReportedOnceWhileTheFinalizerCannotBeRemoved(t *testing.T) {
+	of := func(state api.State) CentreState {
+		return CentreState{RevokeResult: api.RevokeResult{Items: []api.Application{
+			{ID: "a", State: api.Revoked, ApplicationRequest: api.ApplicationRequest{Set: "a"}},
+			{ID: "b", State: state, ApplicationRequest: api.ApplicationRequest{Set: "b"}},
+		}}}
+	}
+	w := newFixture(t, pod(phase(corev1.PodSucceeded)), nil)
+	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("failed calling webhook")
+	})
+	w.centre.CentreState = of(api.Revoking)
+	w.reconcile(t)
+	w.clock.SetTime(zero.Add(5 * time.Minute))
+	for _, state := range []api.State{api.Revoking, api.Revoked, api.Revoking, api.Revoked} {
+		w.centre.CentreState = of(state)
+		if err := w.Reconcile(t.Context(), "default/web"); err == nil {
+			t.Error("the denial is no error")
+		}
+	}
+	if diff := cmp.Diff([]string{events.TypePermissionRevoked, events.TypePermissionLeaked, events.TypePermissionRevoked}, w.sink.types); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -386,30 +413,5 @@ func TestAReplicaThatDoesNotLeadForgetsADeletedPod(t *testing.T) {
 	}
 	if _, holders := w.leaks.counts(); holders != 0 || w.uninjected.counts()[podmeta.ReasonPermissionNotInjected] != 0 {
 		t.Errorf("after the deletion: %d holders, uninjected %v", holders, w.uninjected.counts())
-	}
-}
-
-func TestNoResultIsReportedAgainWithAChangedOne(t *testing.T) {
-	of := func(state api.State) CentreState {
-		return CentreState{RevokeResult: api.RevokeResult{Items: []api.Application{
-			{ID: "a", State: api.Revoked, ApplicationRequest: api.ApplicationRequest{Set: "a"}},
-			{ID: "b", State: state, ApplicationRequest: api.ApplicationRequest{Set: "b"}},
-		}}}
-	}
-	w := newFixture(t, pod(phase(corev1.PodSucceeded)), nil)
-	w.kube.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("failed calling webhook")
-	})
-	w.centre.CentreState = of(api.Revoking)
-	w.reconcile(t)
-	w.clock.SetTime(zero.Add(5 * time.Minute))
-	for _, state := range []api.State{api.Revoking, api.Revoked, api.Revoking, api.Revoked} {
-		w.centre.CentreState = of(state)
-		if err := w.Reconcile(t.Context(), "default/web"); err == nil {
-			t.Error("the denial is no error")
-		}
-	}
-	if len(w.sink.types) != 3 { // a revoked, b leaked, b revoked
-		t.Errorf("sent %v", w.sink.types)
 	}
 }

@@ -43,7 +43,7 @@ const (
 
 // revocation reports the result of a revocation.
 func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
-	if len(s.Revoked) > 0 && s.HasOrAwaitsGrantUnder == "" {
+	if len(s.Revoked) > 0 {
 		r.revokedSets(ctx, p, s.Revoked)
 	}
 	for _, app := range s.Leaked {

@@ -52,15 +52,16 @@ func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (f
 	return state.firstSeen, max(state.delay, time.Duration(len(t.all))*time.Second/maxRetriesPerSecond)
 }
 
-// unreported returns the revocation without the results that were reported before, and records
-// the others. The pod must have a retry.
+// unreported returns the revocation with only the results that were not reported yet, and records
+// them. Its Action is RemoveFinalizer if GiveUp was reported. The pod must have a retry.
 func (t *retries) unreported(at types.NamespacedName, r Revocation) Revocation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reported := t.all[at].reported
 	wasReported := func(result string) bool {
-		defer reported.Insert(result)
-		return reported.Has(result)
+		was := reported.Has(result)
+		reported.Insert(result)
+		return was
 	}
 	of := func(app api.Application) bool { return wasReported(app.ID + " " + string(app.State)) }
 	if r.HasOrAwaitsGrantUnder != "" {
