@@ -112,13 +112,12 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	switch {
 	case s.TotalReplicas == 0 && s.CurrentAvailable == 0 && s.GetCondition(v1alpha1.BudgetSynced).IsTrue():
-		correct := WayOut{"correct spec.targetRef or spec.selector", edit}
-		e.Reason, e.Why = v1alpha1.ReasonCoversNothing, []string{s.GetCondition(v1alpha1.BudgetSynced).Message}
-		if e.Why[0] == "" {
-			e.Reason, e.Why[0] = "NoPods", "the budget covers no pod: its workload has 0 replicas or no pods, or cannot be read"
-			correct.Do = "if the workload has replicas, " + correct.Do
+		cause := s.GetCondition(v1alpha1.BudgetSynced).Message
+		reason, do := v1alpha1.ReasonCoversNothing, "correct spec.targetRef or spec.selector"
+		if cause == "" {
+			reason, cause, do = "NoPods", "the workload of the budget has 0 replicas or no pods, or cannot be read", "if the workload has replicas, "+do
 		}
-		e.WaysOut = []WayOut{correct}
+		e.Reason, e.Why, e.WaysOut = reason, []string{cause}, []WayOut{{do, edit}}
 	case s.UnavailableAllowed == 0 && !b.Spec.Shadow:
 		e.State, e.Reason = StateDenying, "NoneAllowed"
 		switch {

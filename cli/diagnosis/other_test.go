@@ -205,7 +205,7 @@ func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
 
 func TestABudgetThatCoversNoPodSaysWhy(t *testing.T) {
 	for cause, want := range map[string]diagnosis.Explanation{
-		"": {Reason: "NoPods", Why: []string{"the budget covers no pod: its workload has 0 replicas or no pods, or cannot be read"},
+		"": {Reason: "NoPods", Why: []string{"the workload of the budget has 0 replicas or no pods, or cannot be read"},
 			WaysOut: []diagnosis.WayOut{{Do: "if the workload has replicas, correct spec.targetRef or spec.selector", Command: "kubectl edit pub web -n shop"}}},
 		"there is no Deployment webb": {Reason: "CoversNothing", Why: []string{"there is no Deployment webb"},
 			WaysOut: []diagnosis.WayOut{{Do: "correct spec.targetRef or spec.selector", Command: "kubectl edit pub web -n shop"}}},
