@@ -41,8 +41,10 @@ const (
 
 // sideHealth is the state of the pods of one side, from the health series.
 type sideHealth struct {
-	pods                                 map[string]bool
-	restartsOf                           map[string]float64 // of the container of each pod that restarted most: a new sandbox restarts all
+	pods map[string]bool
+	// restartsOf has, by pod, the restarts of its container that restarted most, because a new sandbox
+	// restarts all.
+	restartsOf                           map[string]float64
 	containers                           map[container]float64
 	killed, waiting, unready, neverReady map[string]bool
 	// life has what happened to the pods since their creation, and young only that of the pods that
@@ -131,6 +133,7 @@ func (h sideHealth) restartsByPod() map[string]float64 {
 	return out
 }
 
+// sum returns the sum over all pods.
 func sum(byPod map[string]float64) (total float64) {
 	for _, n := range byPod {
 		total += n

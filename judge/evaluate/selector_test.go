@@ -4,20 +4,16 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // acceptsSelector reports whether the API server accepts a workloadSelector.
 func acceptsSelector(t *testing.T) func(*metav1.LabelSelector) bool {
 	t.Helper()
-	documents := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../config/core/104-crd-metricchecks.yaml")
-	schema := documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
-	rules := schema.Properties["spec"].Properties["workloadSelector"].XValidations
+	rules := metricCheckSchema(t).Properties["spec"].Properties["workloadSelector"].XValidations
 	env, err := cel.NewEnv(cel.Variable("self", cel.DynType))
 	if err != nil {
 		t.Fatal(err)

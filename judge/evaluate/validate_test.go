@@ -11,10 +11,15 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
+// metricCheckSchema returns the schema in the CRD of MetricChecks.
+func metricCheckSchema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
 	documents := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../config/core/104-crd-metricchecks.yaml")
-	schema := documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
-	rule := schema.Properties["spec"].Properties["maxFalsePositiveRate"].XValidations[0].Rule
+	return documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
+}
+
+func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
+	rule := metricCheckSchema(t).Properties["spec"].Properties["maxFalsePositiveRate"].XValidations[0].Rule
 	match := regexp.MustCompile(`^self\.matches\('(.+)'\)$`).FindStringSubmatch(rule)
 	if match == nil {
 		t.Fatalf("rule %s has no pattern", rule)
@@ -33,11 +38,9 @@ func TestTheAPIServerAcceptsTheFalsePositiveRatesOfFiles(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerConvertsEachDurationThatMatches(t *testing.T) {
-	documents := builder.Manifests[apiextensionsv1.CustomResourceDefinition](t, "../../config/core/104-crd-metricchecks.yaml")
-	schema := documents[1].Spec.Versions[0].Schema.OpenAPIV3Schema // after the header of the file
+func TestEachDurationThatTheCRDAcceptsCanBeParsed(t *testing.T) {
 	patterns := 0
-	for _, r := range schema.Properties["spec"].XValidations {
+	for _, r := range metricCheckSchema(t).Properties["spec"].XValidations {
 		for _, match := range regexp.MustCompile(`\.matches\('(.+?)'\)`).FindAllStringSubmatch(r.Rule, -1) {
 			patterns++
 			for duration, want := range map[string]bool{
