@@ -201,30 +201,25 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 }
 
 // A sync with several waves fails when an object is Degraded.
-func TestASyncOfARepairDoesNotFailInArgoCDAndThatOfAVersionThatIsRolledBackDoes(t *testing.T) {
+func TestASuspendedWorkloadIsDegradedUnlessARepairRuns(t *testing.T) {
 	all := scripts(t)
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		for user, want := range map[string]string{"alice": "Healthy", "system:serviceaccount:altershieldoperator-system:controller": "Degraded"} {
+	for name, tc := range map[string]struct{ bypass, hold, want string }{
+		"a rollback by a person":            {`{"kind":"rollback","user":"alice","suspend":"1700000000","attempt":3}`, "", "Healthy"},
+		"a rollback by the controller":      {`{"kind":"rollback","user":"system:serviceaccount:altershieldoperator-system:controller","suspend":"1700000000","attempt":3}`, "", "Degraded"},
+		"a repair that failed":              {`{"kind":"repair","user":"alice","suspend":"1700000000","attempt":3}`, `{"attempt":3}`, "Degraded"},
+		"a bypass of an earlier suspension": {`{"kind":"repair","user":"alice","suspend":"1600000000","attempt":2}`, "", "Degraded"},
+		"a bypass that has ended":           {`{"kind":"repair","user":"alice","suspend":"1700000000","attempt":2,"ended":true}`, "", "Degraded"},
+	} {
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 			o := parse(t, strings.ReplaceAll(workload, "%KIND", kind))
 			o.SetLabels(map[string]string{"altershield.defense.antgroup.com/suspend": "1700000000"})
-			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/bypass": `{"kind":"rollback","user":"` + user + `","suspend":"1700000000","attempt":3}`})
-			if got, _ := run(t, all["apps_"+kind], o); got != want {
-				t.Errorf("%s, by %s: %s, want %s", kind, user, got, want)
+			annotations := map[string]string{"altershield.defense.antgroup.com/bypass": tc.bypass}
+			if tc.hold != "" {
+				annotations["altershield.defense.antgroup.com/hold"] = tc.hold
 			}
-			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/hold": `{"attempt":3}`, "altershield.defense.antgroup.com/bypass": `{"kind":"repair","user":"` + user + `","suspend":"1700000000","attempt":3}`})
-			if got, _ := run(t, all["apps_"+kind], o); got != "Degraded" {
-				t.Errorf("%s, a repair that failed: %s, want Degraded", kind, got)
-			}
-		}
-		for name, bypass := range map[string]string{
-			"of an earlier suspension": `{"kind":"repair","user":"alice","suspend":"1600000000","attempt":2}`,
-			"that has ended":           `{"kind":"repair","user":"alice","suspend":"1700000000","attempt":2,"ended":true}`,
-		} {
-			o := parse(t, strings.ReplaceAll(workload, "%KIND", kind))
-			o.SetLabels(map[string]string{"altershield.defense.antgroup.com/suspend": "1700000000"})
-			o.SetAnnotations(map[string]string{"altershield.defense.antgroup.com/bypass": bypass})
-			if got, _ := run(t, all["apps_"+kind], o); got != "Degraded" {
-				t.Errorf("%s, a bypass %s: %s, want Degraded", kind, name, got)
+			o.SetAnnotations(annotations)
+			if got, _ := run(t, all["apps_"+kind], o); got != tc.want {
+				t.Errorf("%s, %s: %s, want %s", kind, name, got, tc.want)
 			}
 		}
 	}
