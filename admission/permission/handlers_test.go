@@ -239,7 +239,8 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	}
 }
 
-// checkForbidden checks that a denial has a status for which no tool deletes the object to create it again, as for 409 and 422.
+// checkForbidden checks that a denial has a status for which no tool deletes the object to create it again,
+// as for 409 and 422.
 func checkForbidden(t *testing.T, answer admission.Answer) {
 	t.Helper()
 	if result := answer.Response.Result; !answer.Response.Allowed && (result.Code != http.StatusForbidden || result.Reason != metav1.StatusReasonForbidden) {

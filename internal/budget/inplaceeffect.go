@@ -100,18 +100,18 @@ func mergeEffects(before, after []Effect) []Effect {
 // EffectsOf returns the effects of an update or a resize of a pod; before is the pod
 // before the request.
 func EffectsOf(before, after *corev1.Pod) []Effect {
-	effects := effectsOn(before, replaced(before, after), true)
+	effects := effectsOn(before, changedContainers(before, after), true)
 	if d := deadlineHash(before); d != deadlineHash(after) {
 		effects = append(effects, Effect{ContainerID: deadline, Before: d})
 	}
 	return effects
 }
 
-// Restarts reports whether the kubelet replaces a container for a resize of a pod.
-func Restarts(before, after *corev1.Pod) bool { return len(replaced(before, after)) > 0 }
+// ResizeRestarts reports whether the kubelet restarts a container for a resize of a pod.
+func ResizeRestarts(before, after *corev1.Pod) bool { return len(changedContainers(before, after)) > 0 }
 
-// replaced returns the containers that the kubelet replaces for an update or a resize of a pod.
-func replaced(before, after *corev1.Pod) (names []string) {
+// changedContainers returns the containers that the kubelet replaces for an update or a resize of a pod.
+func changedContainers(before, after *corev1.Pod) (names []string) {
 	current := containers(after)
 	for name, c := range containers(before) {
 		if specHash(c) != specHash(current[name]) {

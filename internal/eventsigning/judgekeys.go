@@ -79,16 +79,17 @@ func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e ev
 	return Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}.Verify(ctx, e)
 }
 
-// CheckJudgeKeys returns the mistake in the keys of a judge in Secret ExternalJudgesSecretName for which each of its verdicts is
-// rejected; nil if there is none.
+// CheckJudgeKeys returns the mistake in the keys of a judge in Secret ExternalJudgesSecretName for which
+// each of its verdicts is rejected; nil if there is none.
 func CheckJudgeKeys(keys map[string][]byte, judge string) error {
 	if len(keys[judge]) == 0 {
 		return fmt.Errorf("key %q is missing in Secret %s", judge, ExternalJudgesSecretName)
 	}
 	for _, own := range []string{judge, judge + previousSuffix} {
-		if n := len(keys[own]); n == 0 {
+		switch n := len(keys[own]); {
+		case n == 0:
 			continue
-		} else if n < minJudgeKeyBytes {
+		case n < minJudgeKeyBytes:
 			return fmt.Errorf("key %q of Secret %s is shorter than %d bytes", own, ExternalJudgesSecretName, minJudgeKeyBytes)
 		}
 		for name, key := range keys {

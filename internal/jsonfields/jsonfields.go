@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// known has the results of Of: each workload that is read asks for those of a pod template.
-var known sync.Map
+// fieldsOf has the results of Of: each workload that is read asks for those of a pod template.
+var fieldsOf sync.Map
 
 // Of returns the types of the JSON fields of a struct, with those of embedded structs;
 // nil for other types. The result is shared and must not be changed.
@@ -16,9 +16,8 @@ func Of(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
 	}
-	of, _ := known.Load(t)
-	if fields, ok := of.(map[string]reflect.Type); ok {
-		return fields
+	if of, ok := fieldsOf.Load(t); ok {
+		return of.(map[string]reflect.Type)
 	}
 	all := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -26,7 +25,7 @@ func Of(t reflect.Type) map[string]reflect.Type {
 			all[name] = f.Type
 		}
 	}
-	known.Store(t, all)
+	fieldsOf.Store(t, all)
 	return all
 }
 

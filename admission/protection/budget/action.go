@@ -73,7 +73,7 @@ func controllerOf(o metav1.Object) metav1.OwnerReference {
 
 // ofResize returns the Action of a resize of a pod; nil if no container restarts.
 func ofResize(before, after *corev1.Pod) *Action {
-	if !budget.Restarts(before, after) {
+	if !budget.ResizeRestarts(before, after) {
 		return nil
 	}
 	return &Action{Operation: v1alpha1.OperationResize, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before},

@@ -111,7 +111,7 @@ func (s *server) awaitLimit(ctx context.Context, namespace string) bool {
 	if s.Limit == nil {
 		return true
 	}
-	// Only one call reserves at a time: one that ends cannot cancel its reservation if there is a later one.
+	// Limit cannot take back a reservation after a later one was made, so only one call reserves at a time.
 	if s.turns.Acquire(ctx, namespace) != nil {
 		return false
 	}

@@ -46,7 +46,8 @@ func (r *conditionReporter) progress(ctx context.Context, in Input, d Decision) 
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(in, d))
-	case CallAgain, AcquireBreaker, Apply, ReadApplications, Prepare, RevokeOtherIPs, RecordFailure, Complete:
+	case CallAgain: // the answer has the reason
+	case AcquireBreaker, Apply, ReadApplications, Prepare, RevokeOtherIPs, RecordFailure, Complete:
 		// These actions usually take milliseconds, and other methods report their results.
 	}
 }

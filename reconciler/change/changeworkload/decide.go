@@ -62,7 +62,8 @@ type Workload struct {
 	Surged bool
 	// Unavailable is how many of Replicas are not available.
 	Unavailable int32
-	// Misscheduled is how many Ready nodes have a pod that Replicas does not include, such as nodes that became Ready a moment ago.
+	// Misscheduled is how many Ready nodes have a pod that Replicas does not include, such as nodes that
+	// became Ready a moment ago.
 	Misscheduled int32
 	// Stuck is why its controller reports that the rollout makes no progress, or empty.
 	Stuck string

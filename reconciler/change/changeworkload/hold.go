@@ -146,7 +146,8 @@ func holdConsequence(in Input) string {
 	case in.Workload.OfKruiseRollout:
 		return "; OpenKruise Rollouts may continue the rollout: pause its Rollout (spec.strategy.paused)"
 	case workload.Deployment.Is(ref.APIVersion, ref.Kind) && in.Workload.Surged:
-		return "; Kubernetes deletes the former pods when the new ones are available" // also while it is paused
+		// The controller does so also while the Deployment is paused.
+		return "; Kubernetes deletes the former pods when the new ones are available"
 	default:
 		return ""
 	}

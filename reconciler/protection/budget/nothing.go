@@ -35,8 +35,9 @@ func (t *ownerTally) coversNothing(ref *v1alpha1.TargetRef, observed budget.Obse
 	return ""
 }
 
-// decideNothing decides condition Synced of a budget that covers nothing, from the condition before, whether the spec has changed
-// since, and the cause. It returns how long to wait until ReasonCoversNothing; 0 if the condition has it.
+// decideNothing decides condition Synced of a budget that covers nothing, from the condition before, whether
+// the spec has changed since, and the cause. It returns how long to wait until ReasonCoversNothing; 0 if the
+// condition has it.
 func decideNothing(was *apis.Condition, changed bool, cause string, now time.Time) (apis.Condition, time.Duration) {
 	c := apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonComputed, Message: cause}
 	if was == nil || was.Message != cause && (changed || was.Reason != v1alpha1.ReasonCoversNothing) {
