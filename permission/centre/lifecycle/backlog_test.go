@@ -75,7 +75,7 @@ func (l *callLog) check(t *testing.T, keys, perSecond int) {
 // progress are interrupted, and start again with the same database.
 func TestBacklogsDrainAtTheRateLimitsAcrossRestarts(t *testing.T) {
 	// With the race detector, SQLite, which is Go code, is still slower than other code: 222 pods.
-	const pods, revocationsPerSecond, grantsPerSecond = 2000 / (2*race.Slowdown - 1), 5, 10
+	const pods, revocationsPerSecond, grantsPerSecond = 1000 / race.Slowdown, 5, 10
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
 		logs := loggedProvider{"double": {byKey: map[string]int{}}, "other": {byKey: map[string]int{}}}
