@@ -35,6 +35,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
@@ -81,7 +82,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
-		Budgets: lister, Client: policies, Controller: w.leases, Pods: kube.CoreV1(), PodLists: podlist.New(kube.CoreV1(), budgetrules.TrimForDeletion),
+		Budgets: lister, Client: policies, Controller: w.leases, Pods: kube.CoreV1(), PodLists: podlist.New(kube.CoreV1(), pagedlist.MaxKept, budgetrules.TrimForDeletion),
 		Owners:     ownerchain.New(objects, mapper).WithObjects(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},

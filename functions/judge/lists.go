@@ -3,6 +3,7 @@ package judge
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +21,16 @@ import (
 // namespaces.
 const listPlaces = 2
 
-// enterLists waits for a place; leave returns it.
-func (f *function) enterLists(ctx context.Context, namespace string) (leave func(), err error) {
+// listTimeout limits how long a release has a place: others wait for it.
+const listTimeout = 10 * time.Second
+
+// enterLists waits for a place; leave returns it. The context limits the lists.
+func (f *function) enterLists(ctx context.Context, namespace string) (limited context.Context, leave func(), err error) {
 	if err := f.lists.Acquire(ctx, namespace); err != nil {
-		return nil, fmt.Errorf("wait for the lists of other releases: %w", err)
+		return nil, nil, fmt.Errorf("wait for the lists of other releases: %w", err)
 	}
-	return func() { f.lists.Release(namespace) }, nil
+	limited, cancel := context.WithTimeout(ctx, listTimeout)
+	return limited, func() { cancel(); f.lists.Release(namespace) }, nil
 }
 
 // computedKey annotates a trimmed ReplicaSet with the version of its template.
@@ -33,7 +38,7 @@ const computedKey = "computed"
 
 // replicaSets returns the ReplicaSets that the owners control, with the fields by which a release is found.
 func (f *function) replicaSets(ctx context.Context, namespace string, owners []types.UID) ([]*appsv1.ReplicaSet, error) {
-	sets, err := pagedlist.Trimmed(ctx, f.Kube.AppsV1().ReplicaSets(namespace).List, metav1.ListOptions{}, func(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	sets, err := pagedlist.Trimmed(ctx, f.Kube.AppsV1().ReplicaSets(namespace).List, metav1.ListOptions{}, pagedlist.MaxKept, func(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 		if !isControlledBy(set, owners...) {
 			return nil
 		}
@@ -54,7 +59,7 @@ func (f *function) replicaSets(ctx context.Context, namespace string, owners []t
 
 // pods returns the pods of a namespace that a selector of labels selects, with the fields by which a release is found.
 func (f *function) pods(ctx context.Context, namespace, selector string) ([]*corev1.Pod, error) {
-	pods, err := pagedlist.Trimmed(ctx, f.Kube.CoreV1().Pods(namespace).List, metav1.ListOptions{LabelSelector: selector}, func(p *corev1.Pod) *corev1.Pod {
+	pods, err := pagedlist.Trimmed(ctx, f.Kube.CoreV1().Pods(namespace).List, metav1.ListOptions{LabelSelector: selector}, pagedlist.MaxKept, func(p *corev1.Pod) *corev1.Pod {
 		trimmed := &corev1.Pod{ObjectMeta: trimMeta(p.ObjectMeta)}
 		if hash, ok := p.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
 			trimmed.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: hash}

@@ -61,7 +61,7 @@ func TestAReleaseWithTooManyPodsIsNotJudged(t *testing.T) {
 			OwnerReferences: owners, Labels: map[string]string{"controller-revision-hash": "a"}}})
 	}
 	f := newStatefulSetFixture(t, pods...)
-	if err := f.wake(t, 1); err == nil || !strings.Contains(err.Error(), "more than 32 MiB, the limit") {
+	if err := f.wake(t, 1); err == nil || !strings.Contains(err.Error(), "more than 8 MiB, the limit") {
 		t.Errorf("error %v", err)
 	}
 	if record := f.ChangePod(ft.BatchName(1)).Status.MetricRecord; record != nil {
@@ -96,7 +96,7 @@ func TestAReleaseWithTooManyRecordedVersionsIsNotJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "list ControllerRevisions: the names and versions of the first 32 of them have more than 32 MiB, the limit"
+	want := "list ControllerRevisions: the names and versions of the first 8 of them have more than 8 MiB, the limit"
 	if err := f.wake(t, 1); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}

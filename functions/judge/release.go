@@ -90,7 +90,7 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if found, ok := f.releases.entries.Get(key); ok {
 		return found.(release), nil
 	}
-	leave, err := f.enterLists(ctx, batch.Namespace)
+	ctx, leave, err := f.enterLists(ctx, batch.Namespace)
 	if err != nil {
 		return release{}, err
 	}
@@ -155,7 +155,7 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 	if err != nil {
 		return release{}, err
 	}
-	leave, err := f.enterLists(ctx, batch.Namespace)
+	ctx, leave, err := f.enterLists(ctx, batch.Namespace)
 	if err != nil {
 		return release{}, err
 	}

@@ -81,12 +81,14 @@ type service struct {
 	limitKeys *utilcache.LRUExpireCache
 	// lists has one place: see inTurn.
 	lists *fairsemaphore.Semaphore
+	// suspendedLists limits how many lists of suspended workloads are kept at a time, by namespace. It is acquired before lists.
+	suspendedLists *fairsemaphore.Semaphore
 }
 
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
 	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
-		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}), lists: fairsemaphore.New(1),
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}), lists: fairsemaphore.New(1), suspendedLists: fairsemaphore.New(2),
 		limit: authlimit.New(func() float64 { return requestsPerMinute }, o.Clock), limitKeys: utilcache.NewLRUExpireCacheWithClock(limitKeys, o.Clock)}
 	limit := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
 	e := echo.New()

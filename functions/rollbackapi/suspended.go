@@ -60,6 +60,10 @@ func (s *service) suspended(c echo.Context) error {
 	if err := s.mayList(ctx, user, kind, namespace); err != nil {
 		return err
 	}
+	if err := s.suspendedLists.Acquire(ctx, namespace); err != nil {
+		return fmt.Errorf("wait for other lists: %w", err)
+	}
+	defer s.suspendedLists.Release(namespace)
 	var out suspendedAnswer
 	listed, err := s.listSuspended(ctx, kind, namespace)
 	if err != nil {
@@ -79,7 +83,7 @@ type selectable struct {
 }
 
 // maxListed is the size in bytes of all selectors and annotations of a list: users choose it.
-const maxListed = 4 << 20
+const maxListed = 1 << 20
 
 // listSuspended lists the suspended workloads of a namespace, or of all, with the fields that describe reads.
 func (s *service) listSuspended(ctx context.Context, kind workload.Kind, namespace string) (all []selectable, err error) {

@@ -17,8 +17,9 @@ const (
 	pageSize = 100
 	// maxPage is the size in bytes of an encoded page with several objects. Decoded, it may need 30 times as much.
 	maxPage = 4 << 20
-	// MaxKept is how many bytes of one list are kept, in the encoding of the API server: enough for 30,000 pods of budget.TrimPod.
-	MaxKept = 32 << 20
+	// MaxKept is how many bytes of one list a process with little memory keeps, in the encoding of the API server. Decoded, they
+	// may need eight times as much.
+	MaxKept = 8 << 20
 )
 
 // page is a list of objects, such as *corev1.PodList.
@@ -92,19 +93,19 @@ type sized interface {
 }
 
 // Trimmed returns what trim keeps of each object; trim returns nil if it keeps nothing. It returns an error, and no
-// object, if more than MaxKept are kept.
+// object, if more than most bytes are kept.
 func Trimmed[T any, P interface {
 	*T
 	sized
-}, L page](ctx context.Context, list List[L], options metav1.ListOptions, trim func(P) P) (all []P, err error) {
+}, L page](ctx context.Context, list List[L], options metav1.ListOptions, most int, trim func(P) P) (all []P, err error) {
 	kept := 0
 	err = Each(ctx, list, options, func(o P) error {
 		trimmed := trim(o)
 		if trimmed == nil {
 			return nil
 		}
-		if kept += trimmed.Size(); kept > MaxKept {
-			return fmt.Errorf("the first %d of them have more than %d MiB, the limit", len(all)+1, MaxKept>>20)
+		if kept += trimmed.Size(); kept > most {
+			return fmt.Errorf("the first %d of them have more than %d MiB, the limit", len(all)+1, most>>20)
 		}
 		all = append(all, trimmed)
 		return nil

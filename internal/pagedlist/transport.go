@@ -29,8 +29,9 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !ok {
 		return response, err
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	stream := response.Body
+	defer func() { _ = stream.Close() }() // nothing depends on the error
+	body, err := io.ReadAll(io.LimitReader(stream, most+1))
 	if err != nil {
 		return nil, err
 	}

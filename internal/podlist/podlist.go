@@ -26,13 +26,14 @@ const (
 // Lister lists pods. It is safe for concurrent use.
 type Lister struct {
 	pods   corev1client.PodsGetter
+	most   int
 	trim   func(*corev1.Pod) *corev1.Pod
 	places *fairsemaphore.Semaphore
 }
 
-// New returns a Lister of pods with the fields that trim keeps.
-func New(pods corev1client.PodsGetter, trim func(*corev1.Pod) *corev1.Pod) *Lister {
-	return &Lister{pods: pods, trim: trim, places: fairsemaphore.New(places)}
+// New returns a Lister of pods with the fields that trim keeps, at most so many bytes of a list.
+func New(pods corev1client.PodsGetter, most int, trim func(*corev1.Pod) *corev1.Pod) *Lister {
+	return &Lister{pods: pods, most: most, trim: trim, places: fairsemaphore.New(places)}
 }
 
 // List returns the pods that the selector selects, and their resourceVersion.
@@ -51,7 +52,7 @@ func (l *Lister) List(ctx context.Context, namespace, selector string) ([]*corev
 		}
 		return page, err
 	}
-	all, err := pagedlist.Trimmed(ctx, list, metav1.ListOptions{LabelSelector: selector}, l.trim)
+	all, err := pagedlist.Trimmed(ctx, list, metav1.ListOptions{LabelSelector: selector}, l.most, l.trim)
 	if err != nil {
 		return nil, "", fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 	}

@@ -79,7 +79,7 @@ func (s *server) start(t *testing.T) *podlist.Lister {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return podlist.New(client.CoreV1(), budget.TrimPod)
+	return podlist.New(client.CoreV1(), pagedlist.MaxKept, budget.TrimPod)
 }
 
 // counted counts the bytes that the client reads of each answer.
@@ -165,7 +165,7 @@ func (s stuck) List(ctx context.Context, _ metav1.ListOptions) (*corev1.PodList,
 func TestAListReturnsItsPlaceInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		_, _, err := podlist.New(stuck{}, budget.TrimPod).List(t.Context(), "ns", "")
+		_, _, err := podlist.New(stuck{}, pagedlist.MaxKept, budget.TrimPod).List(t.Context(), "ns", "")
 		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
 			t.Errorf("%v after %v", err, took)
 		}
@@ -178,7 +178,7 @@ func TestAListThatIsNotCompleteIsAnError(t *testing.T) {
 		want   string
 	}{
 		"the kept fields are too large": {&server{pods: pods(40, func(p *corev1.Pod) { p.Labels = map[string]string{"a": strings.Repeat("x", 1<<20)} })},
-			"list pods of namespace ns: the first 32 of them have more than 32 MiB, the limit"},
+			"list pods of namespace ns: the first 8 of them have more than 8 MiB, the limit"},
 		"a page has expired": {&server{pods: pods(140, func(*corev1.Pod) {}), expired: true}, "list pods of namespace ns: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -296,13 +296,13 @@ func TestThePodsOfAControllerAreReadInPages(t *testing.T) {
 }
 
 func TestTheDeletionOfAControllerWithTooManyPodsIsNotDecided(t *testing.T) {
-	large := podsOf(33, func(p *corev1.Pod) { p.Labels["large"] = strings.Repeat("x", 1<<20) })
+	large := podsOf(9, func(p *corev1.Pod) { p.Labels["large"] = strings.Repeat("x", 1<<20) })
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 100, nil)}, large...)
 	a := fx.ask(t, ofReplicaSet(t))
 	if !admission.Undecided(a.Response) {
 		t.Fatal(a.Decision)
 	}
-	if got, want := a.Response.Result.Message, "list pods of namespace ns: the first 32 of them have more than 32 MiB, the limit"; !strings.Contains(got, want) {
+	if got, want := a.Response.Result.Message, "list pods of namespace ns: the first 8 of them have more than 8 MiB, the limit"; !strings.Contains(got, want) {
 		t.Error(got)
 	}
 }

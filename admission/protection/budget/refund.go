@@ -88,12 +88,14 @@ func (e *evaluation) refund(ctx context.Context, r budgetRequest) {
 	}
 	r.Refund = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
+	// It may wait for the place of a list, and must not hold the pods of the action meanwhile.
+	refunding := &evaluation{Guard: e.Guard, action: &Action{Selector: e.action.Selector}}
 	go func() {
 		defer cancel()
-		if r.Pods = e.unaffectedPods(ctx, r); len(r.Pods) == 0 {
+		if r.Pods = refunding.unaffectedPods(ctx, r); len(r.Pods) == 0 {
 			return
 		}
-		if _, err := e.Commit.Do(ctx, r.key, r.Request); err != nil && !apierrs.IsNotFound(err) {
+		if _, err := refunding.Commit.Do(ctx, r.key, r.Request); err != nil && !apierrs.IsNotFound(err) {
 			logging.FromContext(ctx).Warnw("refund of a charge left to the controller", "budget", r.key, "error", err)
 		}
 	}()

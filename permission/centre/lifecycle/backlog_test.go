@@ -74,7 +74,6 @@ func (l *callLog) check(t *testing.T, keys, perSecond int) {
 // Run with virtual time. The processes stop without time to drain, so that calls in
 // progress are interrupted, and start again with the same database.
 func TestBacklogsDrainAtTheRateLimitsAcrossRestarts(t *testing.T) {
-	// With the race detector, SQLite, which is Go code, is still slower than other code: 222 pods.
 	const pods, revocationsPerSecond, grantsPerSecond = 1000 / race.Slowdown, 5, 10
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 		return nil, err
 	}
 	return &Reconciler{
-		client: policyclient.Get(ctx).PolicyV1alpha1(), podLister: podinformer.Get(ctx).Lister(), podLists: podlist.New(kube.CoreV1(), budget.TrimPod),
+		client: policyclient.Get(ctx).PolicyV1alpha1(), podLister: podinformer.Get(ctx).Lister(), podLists: podlist.New(kube.CoreV1(), maxListed, budget.TrimPod),
 		owners: &owners{
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),

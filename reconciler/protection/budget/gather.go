@@ -81,6 +81,9 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	return observed, t.resyncAfter, nil
 }
 
+// maxListed is how many bytes of the pods of a namespace are kept, enough for 30,000. The cache has them, too.
+const maxListed = 32 << 20
+
 // pods returns the pods of the budget's namespace and their resourceVersion. It lists them from
 // the API server if a charge may end by time, because a cache that lags may not show yet that the
 // request took effect at the end of its timeout. It also does so if the cache is older than the

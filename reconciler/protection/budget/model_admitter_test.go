@@ -135,7 +135,7 @@ func (s *statusBudget) Restart(process int, revision int64) {
 	lister, client, pods := listers.NewPodUnavailableBudgetLister(r.budgets), budgetClient{process: r.process}, podClient{process: r.process}
 	references := webhook.NewChargeReferences()
 	r.guard = webhook.Guard{
-		Budgets: lister, Client: client, Pods: pods, PodLists: podlist.New(pods, budget.TrimForDeletion), Owners: setOwners{s.set},
+		Budgets: lister, Client: client, Pods: pods, PodLists: podlist.New(pods, maxListed, budget.TrimForDeletion), Owners: setOwners{s.set},
 		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
 		PDBs:       webhook.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
 		Commit:     webhook.NewCommitter(lister, client, references, nil),
@@ -179,7 +179,7 @@ func (s *statusBudget) restartController(revision int64) {
 	}
 	none := newNamespaceIndexer()
 	c.Reconciler = &Reconciler{
-		client: budgetClient{process: c.process}, podLister: corelisters.NewPodLister(c.pods), podLists: podlist.New(podClient{process: c.process}, budget.TrimPod),
+		client: budgetClient{process: c.process}, podLister: corelisters.NewPodLister(c.pods), podLists: podlist.New(podClient{process: c.process}, maxListed, budget.TrimPod),
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(none), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(none), daemonSets: appslisters.NewDaemonSetLister(none),

@@ -77,7 +77,7 @@ func newFixture(t testing.TB, b *v1alpha1.PodUnavailableBudget, objects ...runti
 		}
 	}
 	w.Reconciler = &Reconciler{
-		client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index), podLists: podlist.New(w.kube.CoreV1(), budget.TrimPod),
+		client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index), podLists: podlist.New(w.kube.CoreV1(), maxListed, budget.TrimPod),
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(known), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(stateful), daemonSets: appslisters.NewDaemonSetLister(known),
