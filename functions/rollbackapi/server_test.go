@@ -552,7 +552,7 @@ func TestTooLargeSelectorsAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, got := c.send(t, "GET", list+"?namespace=default", "good", "")
-	if want := "the selectors and annotations of the suspended deployments have more than 1 MiB: select a namespace: ?namespace="; status != 422 || got["message"] != want {
+	if want := "the selectors and annotations of the suspended deployments have more than 1 MiB: create them again with shorter selectors"; status != 422 || got["message"] != want {
 		t.Errorf("%d %v", status, got["message"])
 	}
 }

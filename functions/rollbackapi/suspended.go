@@ -98,7 +98,11 @@ func (s *service) listSuspended(ctx context.Context, kind workload.Kind, namespa
 		annotations := u.GetAnnotations()
 		version, attempt := annotations[v1alpha1.VersionKey], annotations[v1alpha1.AttemptAnnotation]
 		if size += selector.Size() + len(version) + len(attempt); size > maxListed {
-			return problemf(http.StatusUnprocessableEntity, "the selectors and annotations of the suspended %s have more than %d MiB: select a namespace: ?namespace=", kind.Resource, maxListed>>20)
+			fix := "select a namespace: ?namespace="
+			if namespace != "" {
+				fix = "create them again with shorter selectors"
+			}
+			return problemf(http.StatusUnprocessableEntity, "the selectors and annotations of the suspended %s have more than %d MiB: %s", kind.Resource, maxListed>>20, fix)
 		}
 		all = append(all, selectable{selector: selector, Workload: &workload.Workload{Kind: kind, ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Annotations: map[string]string{
