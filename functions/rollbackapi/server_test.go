@@ -531,10 +531,19 @@ func TestSuspendedWorkloadsAreReadInSmallPages(t *testing.T) {
 	if status, got := c.send(t, "GET", list+"?namespace=default", "good", ""); status != 200 {
 		t.Fatal(status, got)
 	}
+	lists := 0
 	for _, a := range slices.Concat(c.Actions(), c.kube.Actions()) {
-		if l, ok := a.(clienttesting.ListActionImpl); ok && (l.ListOptions.Limit == 0 || l.ListOptions.Limit > 20) {
+		l, ok := a.(clienttesting.ListActionImpl)
+		if !ok {
+			continue
+		}
+		lists++
+		if l.ListOptions.Limit == 0 || l.ListOptions.Limit > 20 {
 			t.Errorf("the list of %s has limit %d", l.Resource.Resource, l.ListOptions.Limit)
 		}
+	}
+	if lists < 3 {
+		t.Errorf("%d lists, want at least 3: workloads, saved templates, ReplicaSets", lists)
 	}
 }
 
