@@ -67,7 +67,7 @@ func (s *service) rollback(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.gather(ctx, kind, w, asked)
+	in, err := s.gather(ctx, w, asked)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *service) rollback(c echo.Context) error {
 		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, recordedMessage(subject, d.To, in, false))
 		return c.JSON(http.StatusOK, out)
 	}
-	if err := s.record(ctx, user, kind, w, in, d.To, out.DryRun); err != nil {
+	if err := s.record(ctx, user, w, in, d.To, out.DryRun); err != nil {
 		return err
 	}
 	logging.FromContext(ctx).Infow("Rollback requested", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
@@ -149,7 +149,7 @@ func (s *service) workload(ctx context.Context, kind workload.Kind, asked rollba
 }
 
 // gather reads the input of Decide.
-func (s *service) gather(ctx context.Context, kind workload.Kind, w *workload.Workload, asked rollbackBody) (Input, error) {
+func (s *service) gather(ctx context.Context, w *workload.Workload, asked rollbackBody) (Input, error) {
 	ns, err := s.Kube.CoreV1().Namespaces().Get(ctx, asked.Namespace, metav1.GetOptions{})
 	if err != nil {
 		return Input{}, fmt.Errorf("get namespace %s: %w", asked.Namespace, err)
@@ -159,10 +159,10 @@ func (s *service) gather(ctx context.Context, kind workload.Kind, w *workload.Wo
 		return Input{}, err
 	}
 	return Input{
-		Kind: kind, Name: g.Name,
+		Kind: g.Kind, Name: g.Name,
 		OptedIn: v1alpha1.OptedIn(ns), Known: g.known, Release: g.release,
 		Deleting:  g.DeletionTimestamp != nil,
-		Paused:    kind.GroupKind() == workload.Deployment.GroupKind() && pausedByPerson(g.Workload),
+		Paused:    g.Kind.GroupKind() == workload.Deployment.GroupKind() && pausedByPerson(g.Workload),
 		Suspended: v1alpha1.SuspensionOf(g.Labels) != "",
 		Succeeded: g.succeeded, Failed: g.failed,
 		Version: asked.Version, Attempt: asked.Attempt,
@@ -179,7 +179,7 @@ func pausedByPerson(w *workload.Workload) bool {
 
 // record writes the request on the workload, unless its release or its recorded request has changed
 // since the decision.
-func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, w *workload.Workload, in Input, to string, dryRun bool) error {
+func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, w *workload.Workload, in Input, to string, dryRun bool) error {
 	request, err := json.Marshal(v1alpha1.RollbackRequest{
 		User: user.Username, Time: metav1.NewTime(s.Clock.Now()), Attempt: in.Release.Attempt, Version: to,
 	})
@@ -201,18 +201,18 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name, types.JSONPatchType, body, options)
+	_, err = s.Dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name, types.JSONPatchType, body, options)
 	switch {
 	case apierrs.IsInvalid(err): // a test of the patch failed, or a policy denied it with the same status
 		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read, or a policy denies the annotation: check the workload and repeat the request: %s",
-			kind.LowerKind(), w.Name, in.Release.Attempt, err)
+			w.Kind.LowerKind(), w.Name, in.Release.Attempt, err)
 	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read: check the workload and repeat the request",
-			kind.LowerKind(), w.Name, in.Release.Attempt)
+			w.Kind.LowerKind(), w.Name, in.Release.Attempt)
 	case apierrs.IsForbidden(err):
-		return problemf(http.StatusConflict, "the cluster denies the annotation on %s %s: %s", kind.LowerKind(), w.Name, err)
+		return problemf(http.StatusConflict, "the cluster denies the annotation on %s %s: %s", w.Kind.LowerKind(), w.Name, err)
 	case err != nil:
-		return fmt.Errorf("record rollback of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+		return fmt.Errorf("record rollback of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	return nil
 }
