@@ -51,9 +51,10 @@ const (
 	// requestsPerMinute is how many requests a user, or the ServiceAccounts of a namespace together, may send to this replica
 	// in a minute; all of them may come at once. Each costs the API server a TokenReview and a SubjectAccessReview.
 	requestsPerMinute = 600
-	// limitKeys is the number of tokens whose key of the limit is cached, and limitKeyTTL is for how long.
-	limitKeys, limitKeyTTL = 10_000, 10 * time.Minute
-	// parallel is the number of suspended workloads that a request reads at a time.
+	// maxLimitKeys is the number of tokens whose key of the limit is cached, and limitKeyTTL is for how long.
+	maxLimitKeys, limitKeyTTL = 10_000, 10 * time.Minute
+	// parallel is the number of suspended workloads that a request reads at a time. Their pages are read one after the
+	// other (inTurn).
 	parallel = 20
 )
 
@@ -87,13 +88,20 @@ type service struct {
 
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
-	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
-		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}), lists: fairsemaphore.New(1), suspendedLists: fairsemaphore.New(2),
-		limit: authlimit.New(func() float64 { return requestsPerMinute }, o.Clock), limitKeys: utilcache.NewLRUExpireCacheWithClock(limitKeys, o.Clock)}
-	limit := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
+	s := &service{
+		Options:  o,
+		requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{
+			Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock}),
+		limit:          authlimit.New(func() float64 { return requestsPerMinute }, o.Clock),
+		limitKeys:      utilcache.NewLRUExpireCacheWithClock(maxLimitKeys, o.Clock),
+		lists:          fairsemaphore.New(1),
+		suspendedLists: fairsemaphore.New(2),
+	}
+	ofAddresses := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
-	e.Use(s.count, limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(Timeout))
+	e.Use(s.count, ofAddresses.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(Timeout))
 	e.GET("/openapi/altershield/suspend/deployment", s.suspended)
 	e.PUT("/openapi/altershield/deployment/rollback", s.rollback)
 	return e

@@ -115,7 +115,7 @@ func (s *service) listSuspended(ctx context.Context, kind workload.Kind, namespa
 	return all, nil
 }
 
-// describeAll describes workloads, at most parallel at a time: each takes three lists.
+// describeAll describes workloads, at most parallel at a time: each takes three lists, two of which wait for their turn.
 func (s *service) describeAll(ctx context.Context, workloads []selectable) ([]suspendedWorkload, error) {
 	out := make([]suspendedWorkload, len(workloads))
 	group, groupCtx := errgroup.WithContext(ctx)
