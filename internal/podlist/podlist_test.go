@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -177,14 +178,17 @@ func TestAListThatIsNotCompleteIsAnError(t *testing.T) {
 		server *server
 		want   string
 	}{
-		"the kept fields are too large": {&server{pods: pods(40, func(p *corev1.Pod) { p.Labels = map[string]string{"a": strings.Repeat("x", 1<<20)} })},
+		"the kept fields are too large": {&server{pods: pods(9, func(p *corev1.Pod) { p.Labels = map[string]string{"a": strings.Repeat("x", 1<<20)} })},
 			"list pods of namespace ns: the first 8 of them have more than 8 MiB, the limit"},
 		"a page has expired": {&server{pods: pods(140, func(*corev1.Pod) {}), expired: true}, "list pods of namespace ns: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := tc.server.start(t).List(t.Context(), "ns", "")
 			if got != nil || !strings.HasPrefix(fmt.Sprint(err), tc.want) {
-				t.Errorf("%d pods, error %v", len(got), errors.Unwrap(err))
+				t.Errorf("%d pods, error %v", len(got), err)
+			}
+			if tc.server.expired && !apierrors.IsResourceExpired(err) {
+				t.Errorf("error %v, want that the page has expired", err)
 			}
 		})
 	}
