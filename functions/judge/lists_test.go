@@ -55,7 +55,7 @@ func TestTheObjectsOfANamespaceAreReadInPages(t *testing.T) {
 
 func TestAReleaseWithTooManyPodsIsNotJudged(t *testing.T) {
 	var pods []*corev1.Pod
-	for i := range 33 {
+	for i := range 9 {
 		owners := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: strings.Repeat("x", 1<<20), UID: "web", Controller: new(true)}}
 		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint(i)),
 			OwnerReferences: owners, Labels: map[string]string{"controller-revision-hash": "a"}}})
@@ -88,7 +88,7 @@ func TestAReleaseWithTooManyRecordedVersionsIsNotJudged(t *testing.T) {
 	batch := f.ChangePod(ft.BatchName(1))
 	batch.Spec.Judges[0].FailedVersions = []string{"v2"}
 	f.Write(batch)
-	for i := range 33 {
+	for i := range 9 {
 		r := controllerRevision(fmt.Sprint("web-", i), 1, "web", true)
 		r.Data.Raw = []byte(`{"spec": {"template": {"$patch": "replace", "spec": {}}}}`)
 		r.Annotations = map[string]string{v1alpha1.VersionKey: strings.Repeat("x", 1<<20), v1alpha1.AttemptAnnotation: "1"}
