@@ -33,8 +33,8 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
-	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 	"github.com/breakwater-dev/breakwater/judge"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
@@ -69,7 +69,7 @@ type function struct {
 	Options
 	releases *releaseCache
 	// lists limits how many releases are found at a time, by namespace.
-	lists *fairsemaphore.Semaphore
+	lists pagedlist.Places
 	looks metrics.Counter
 }
 
@@ -83,7 +83,7 @@ var errOutdated = errors.New("the wake-up is outdated")
 // New returns the function. It handles only wake-ups that the controller signed: a look costs
 // queries, and a verdict has version and attempt of its wake-up.
 func New(o Options) functions.Function {
-	f := &function{Options: o, releases: newReleaseCache(o.Clock), lists: fairsemaphore.New(listPlaces), looks: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
+	f := &function{Options: o, releases: newReleaseCache(o.Clock), lists: pagedlist.NewPlaces(), looks: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
 	return functions.Authenticated(o.Verifier, f.handle)
 }
 

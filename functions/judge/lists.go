@@ -3,7 +3,6 @@ package judge
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,22 +15,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
-
-// listPlaces is how many releases are found at a time. A namespace has one of two places, so the other is free for other
-// namespaces.
-const listPlaces = 2
-
-// listTimeout limits how long a release has a place: others wait for it.
-const listTimeout = 10 * time.Second
-
-// enterLists waits for a place; leave returns it. The context limits the lists.
-func (f *function) enterLists(ctx context.Context, namespace string) (limited context.Context, leave func(), err error) {
-	if err := f.lists.Acquire(ctx, namespace); err != nil {
-		return nil, nil, fmt.Errorf("wait for the lists of other releases: %w", err)
-	}
-	limited, cancel := context.WithTimeout(ctx, listTimeout)
-	return limited, func() { cancel(); f.lists.Release(namespace) }, nil
-}
 
 // computedKey annotates a trimmed ReplicaSet with the version of its template.
 const computedKey = "computed"

@@ -90,9 +90,9 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if found, ok := f.releases.entries.Get(key); ok {
 		return found.(release), nil
 	}
-	ctx, leave, err := f.enterLists(ctx, batch.Namespace)
+	ctx, leave, err := f.lists.Enter(ctx, batch.Namespace)
 	if err != nil {
-		return release{}, err
+		return release{}, fmt.Errorf("wait for the lists of other releases: %w", err)
 	}
 	defer leave()
 	if found, ok := f.releases.entries.Get(key); ok { // another batch of the release waited before
@@ -155,9 +155,9 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 	if err != nil {
 		return release{}, err
 	}
-	ctx, leave, err := f.enterLists(ctx, batch.Namespace)
+	ctx, leave, err := f.lists.Enter(ctx, batch.Namespace)
 	if err != nil {
-		return release{}, err
+		return release{}, fmt.Errorf("wait for the lists of other releases: %w", err)
 	}
 	defer leave()
 	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time}

@@ -4,23 +4,13 @@ package podlist
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/breakwater-dev/breakwater/internal/fairsemaphore"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/pagedlist"
-)
-
-const (
-	// places is how many lists are read at a time. A namespace has one of two places, so the other is free for other
-	// namespaces.
-	places = 2
-	// timeout limits one list: others wait for its place.
-	timeout = 10 * time.Second
 )
 
 // Lister lists pods. It is safe for concurrent use.
@@ -28,22 +18,21 @@ type Lister struct {
 	pods   corev1client.PodsGetter
 	most   int
 	trim   func(*corev1.Pod) *corev1.Pod
-	places *fairsemaphore.Semaphore
+	places pagedlist.Places
 }
 
 // New returns a Lister of pods with the fields that trim keeps, at most so many bytes of a list.
 func New(pods corev1client.PodsGetter, most int, trim func(*corev1.Pod) *corev1.Pod) *Lister {
-	return &Lister{pods: pods, most: most, trim: trim, places: fairsemaphore.New(places)}
+	return &Lister{pods: pods, most: most, trim: trim, places: pagedlist.NewPlaces()}
 }
 
 // List returns the pods that the selector selects, and their resourceVersion.
 func (l *Lister) List(ctx context.Context, namespace, selector string) ([]*corev1.Pod, string, error) {
-	if err := l.places.Acquire(ctx, namespace); err != nil {
+	ctx, leave, err := l.places.Enter(ctx, namespace)
+	if err != nil {
 		return nil, "", fmt.Errorf("list pods of namespace %s: wait for other lists: %w", namespace, groupcommit.ErrDeadline)
 	}
-	defer l.places.Release(namespace)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	defer leave()
 	var resourceVersion string
 	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		page, err := l.pods.Pods(namespace).List(ctx, o)
