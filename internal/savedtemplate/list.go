@@ -1,8 +1,10 @@
 package savedtemplate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +44,7 @@ func listSaved(ctx context.Context, client kubernetes.Interface, w *workload.Wor
 	if err != nil {
 		return nil, fmt.Errorf("list the saved templates of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	sortLatestFirst(all)
+	slices.SortFunc(all, func(a, b Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
 	return all, nil
 }
 

@@ -12,10 +12,8 @@
 package savedtemplate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,22 +118,6 @@ func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 		return Saved{}, false
 	}
 	return Saved{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Created: r.CreationTimestamp, Release: release, Template: d.Spec.Template}, true
-}
-
-// ReadAll returns the saved templates of the workload, latest attempt first.
-func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
-	var all []Saved
-	for i := range revisions {
-		if k, ok := Read(&revisions[i], uid); ok {
-			all = append(all, k)
-		}
-	}
-	sortLatestFirst(all)
-	return all
-}
-
-func sortLatestFirst(all []Saved) {
-	slices.SortFunc(all, func(a, b Saved) int { return cmp.Compare(b.Release.Attempt, a.Release.Attempt) })
 }
 
 // PodTemplate decodes the template of a workload of the kind.

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -16,14 +17,26 @@ import (
 
 var template = json.RawMessage(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c"}],"fieldOfTomorrow":1}}`)
 
+var web = &workload.Workload{Kind: workload.StatefulSet, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
+
 func build(t *testing.T, version string, attempt int64) appsv1.ControllerRevision {
 	t.Helper()
-	w := &workload.Workload{Kind: workload.StatefulSet, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
-	r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: attempt}, template)
+	r, err := savedtemplate.Build(web, v1alpha1.Release{Version: version, Attempt: attempt}, template)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return *r
+}
+
+// list returns the saved templates of three versions, as List reads them.
+func list(t *testing.T) []savedtemplate.Saved {
+	t.Helper()
+	a, b, c := build(t, "a", 1), build(t, "b", 4), build(t, "c", 7)
+	saved, err := savedtemplate.List(t.Context(), kubefake.NewClientset(&a, &b, &c), web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
 }
 
 func TestASavedTemplateIsReadAsItWasWritten(t *testing.T) {
@@ -95,7 +108,7 @@ func TestBuiltInControllersIgnoreSavedTemplates(t *testing.T) {
 }
 
 func TestTheTargetIsTheNewestGoodVersion(t *testing.T) {
-	saved := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
+	saved := list(t)
 	for name, tc := range map[string]struct {
 		current, bad, want string
 	}{
@@ -117,7 +130,7 @@ func TestTheTargetIsTheNewestGoodVersion(t *testing.T) {
 }
 
 func TestTheOldestTemplatesExceedTheLimit(t *testing.T) {
-	saved := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
+	saved := list(t)
 	got := savedtemplate.OverLimit(saved, 1)
 	if len(got) != 2 || got[0].Release.Version != "b" || got[1].Release.Version != "a" {
 		t.Errorf("got %+v", got)

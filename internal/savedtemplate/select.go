@@ -3,7 +3,7 @@ package savedtemplate
 import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 
 // Newest returns the newest saved template that is a target of a rollback: not
-// the current version, and not bad. saved is sorted as by ReadAll.
+// the current version, and not bad. saved is sorted as by List.
 func Newest(saved []Saved, current string, bad func(version string) bool) (Saved, bool) {
 	for _, k := range saved {
 		if k.Release.Version != current && !bad(k.Release.Version) {
@@ -35,7 +35,7 @@ func Find(saved []Saved, version string) (Saved, bool) {
 }
 
 // OverLimit returns the oldest saved templates, which exceed the limit. saved is
-// sorted as by ReadAll.
+// sorted as by List.
 func OverLimit(saved []Saved, limit int) []Saved {
 	if len(saved) <= limit {
 		return nil

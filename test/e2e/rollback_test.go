@@ -323,7 +323,10 @@ func historyLimit(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := savedtemplate.ReadAll(all.Items, w.UID)
+	kept, err := savedtemplate.List(t.Context(), n.kube, w)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(kept) != 2 || kept[0].Release.Attempt != 4 || kept[1].Release.Attempt != 3 {
 		t.Errorf("saved templates are %+v", kept)
 	}

@@ -118,11 +118,11 @@ func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevis
 // the name in the status of the ChangeWorkload.
 func (w fixture) savedAttempts(ctx context.Context, t *testing.T) (attempts []int64, savedTemplateName string) {
 	t.Helper()
-	list, err := w.kube.AppsV1().ControllerRevisions("default").List(ctx, metav1.ListOptions{})
+	saved, err := savedtemplate.List(ctx, w.kube, &workload.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "u1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range savedtemplate.ReadAll(list.Items, "u1") {
+	for _, k := range saved {
 		attempts = append(attempts, k.Release.Attempt)
 	}
 	c, err := w.client.AppV1alpha1().ChangeWorkloads("default").Get(ctx, w.change.Name, metav1.GetOptions{})
