@@ -49,7 +49,7 @@ func listSaved(ctx context.Context, client kubernetes.Interface, w *workload.Wor
 }
 
 // ListFromController reads the templates in the ReplicaSets or ControllerRevisions of a workload from the API server, and
-// returns what trim keeps of each. pods is the workload's selector.
+// returns what trim keeps of each, or all if trim is nil. pods is the workload's selector.
 func ListFromController(ctx context.Context, client kubernetes.Interface, dynamic dynamic.Interface, w *workload.Workload, pods *metav1.LabelSelector, trim func(Template) Template) (all []Template, err error) {
 	selector, err := metav1.LabelSelectorAsSelector(pods)
 	if err != nil {
@@ -57,7 +57,10 @@ func ListFromController(ctx context.Context, client kubernetes.Interface, dynami
 	}
 	keep := func(found []Template, err error) error {
 		for _, t := range found {
-			all = append(all, trim(t))
+			if trim != nil {
+				t = trim(t)
+			}
+			all = append(all, t)
 		}
 		return err
 	}

@@ -69,5 +69,5 @@ func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([
 	if w.Kind.Revisions == workload.KnativeRevisions {
 		return nil, nil // only saved templates: Serving itself keeps traffic on a Revision that is Ready
 	}
-	return savedtemplate.ListFromController(ctx, r.kube, r.dynamic, w.Workload, w.Selector, func(t savedtemplate.Template) savedtemplate.Template { return t })
+	return savedtemplate.ListFromController(ctx, r.kube, r.dynamic, w.Workload, w.Selector, nil)
 }
