@@ -31,11 +31,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
-	budgetrules "github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
-	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
@@ -82,7 +80,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
-		Budgets: lister, Client: policies, Controller: w.leases, Pods: kube.CoreV1(), PodLists: podlist.New(kube.CoreV1(), pagedlist.MaxKept, budgetrules.TrimForDeletion),
+		Budgets: lister, Client: policies, Controller: w.leases, Pods: kube.CoreV1(), PodLists: podlist.ForDeletions(kube.CoreV1()),
 		Owners:     ownerchain.New(objects, mapper).WithObjects(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 )
@@ -24,6 +25,11 @@ type Lister struct {
 // New returns a Lister of pods with the fields that trim keeps, at most so many bytes of a list.
 func New(pods corev1client.PodsGetter, most int, trim func(*corev1.Pod) *corev1.Pod) *Lister {
 	return &Lister{pods: pods, most: most, trim: trim, places: pagedlist.NewPlaces()}
+}
+
+// ForDeletions returns a Lister for the deletions of controllers.
+func ForDeletions(pods corev1client.PodsGetter) *Lister {
+	return New(pods, pagedlist.MaxKept, budget.TrimForDeletion)
 }
 
 // List returns the pods that the selector selects, and their resourceVersion.

@@ -23,7 +23,6 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
-	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/podlist"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
@@ -106,7 +105,7 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 	lister, client := listers.NewPodUnavailableBudgetLister(index), fx.client.PolicyV1alpha1()
 	reliance := NewChargeReferences()
 	fx.guard = Guard{
-		Budgets: lister, Client: client, Pods: kube.CoreV1(), PodLists: podlist.New(kube.CoreV1(), pagedlist.MaxKept, budget.TrimForDeletion), Owners: above,
+		Budgets: lister, Client: client, Pods: kube.CoreV1(), PodLists: podlist.ForDeletions(kube.CoreV1()), Owners: above,
 		Namespaces: Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
 		PDBs:       PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:     NewCommitter(lister, client, reliance, nil),

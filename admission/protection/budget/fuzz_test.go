@@ -11,8 +11,6 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/podlist"
 )
 
@@ -30,7 +28,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("pods", "", uint8(1), []byte(`null`), []byte(`null`), []byte(`[]`))
 	operations := []admissionv1.Operation{admissionv1.Delete, admissionv1.Update, admissionv1.Create}
 	kube := kubefake.NewSimpleClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0", UID: "u"}})
-	r := reader{pods: kube.CoreV1(), lists: podlist.New(kube.CoreV1(), pagedlist.MaxKept, budget.TrimForDeletion), owners: chains{}}
+	r := reader{pods: kube.CoreV1(), lists: podlist.ForDeletions(kube.CoreV1()), owners: chains{}}
 	f.Fuzz(func(t *testing.T, resource, subresource string, operation uint8, before, after, options []byte) {
 		req := &admissionv1.AdmissionRequest{
 			Namespace: "ns", Name: "web-0", Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource}, SubResource: subresource,

@@ -30,7 +30,6 @@ import (
 	budgetrules "github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
-	"github.com/breakwater-dev/breakwater/internal/pagedlist"
 	"github.com/breakwater-dev/breakwater/internal/podlist"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
@@ -100,7 +99,7 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, stored, cached *
 	client, references := fx.client.PolicyV1alpha1(), budget.NewChargeReferences()
 	budgetLister, flowLister := listers.NewPodUnavailableBudgetLister(budgets), listers.NewPodDeletionFlowControlLister(flows)
 	guard := budget.Guard{
-		Budgets: budgetLister, Client: client, Pods: kube.CoreV1(), PodLists: podlist.New(kube.CoreV1(), pagedlist.MaxKept, budgetrules.TrimForDeletion), Owners: noOwners{},
+		Budgets: budgetLister, Client: client, Pods: kube.CoreV1(), PodLists: podlist.ForDeletions(kube.CoreV1()), Owners: noOwners{},
 		Namespaces: budget.Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(disruptions), Client: kube.PolicyV1()},
 		Commit:     budget.NewCommitter(budgetLister, client, references, nil),

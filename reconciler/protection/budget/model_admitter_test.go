@@ -135,7 +135,7 @@ func (s *statusBudget) Restart(process int, revision int64) {
 	lister, client, pods := listers.NewPodUnavailableBudgetLister(r.budgets), budgetClient{process: r.process}, podClient{process: r.process}
 	references := webhook.NewChargeReferences()
 	r.guard = webhook.Guard{
-		Budgets: lister, Client: client, Pods: pods, PodLists: podlist.New(pods, maxListed, budget.TrimForDeletion), Owners: setOwners{s.set},
+		Budgets: lister, Client: client, Pods: pods, PodLists: podlist.ForDeletions(pods), Owners: setOwners{s.set},
 		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
 		PDBs:       webhook.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
 		Commit:     webhook.NewCommitter(lister, client, references, nil),
