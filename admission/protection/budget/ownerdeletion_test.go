@@ -288,10 +288,19 @@ func TestThePodsOfAControllerAreReadInPages(t *testing.T) {
 		t.Fatalf("allowed: %s", a.Decision)
 	}
 	fx.untilRefunded(t, "a")
+	lists := 0
 	for _, a := range fx.kube.Actions() {
-		if list, ok := a.(clienttesting.ListActionImpl); ok && list.Resource.Resource == "pods" && list.ListOptions.Limit == 0 {
+		list, ok := a.(clienttesting.ListActionImpl)
+		if !ok || list.Resource.Resource != "pods" {
+			continue
+		}
+		lists++
+		if list.ListOptions.Limit == 0 {
 			t.Error("a list of pods has no limit")
 		}
+	}
+	if lists != 2 {
+		t.Errorf("%d lists of pods, want 2: one for the request and one for the refund", lists)
 	}
 }
 
