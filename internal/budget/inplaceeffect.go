@@ -248,9 +248,9 @@ func stateOf(effects []Effect, p *corev1.Pod) effectState {
 	return together
 }
 
-// RestartResources are the resources of a container for whose resize the kubelet
+// restartResources are the resources of a container for whose resize the kubelet
 // restarts it.
-func RestartResources(c corev1.Container) []corev1.ResourceName {
+func restartResources(c corev1.Container) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, p := range c.ResizePolicy {
 		if p.RestartPolicy == corev1.RestartContainer {
@@ -266,7 +266,7 @@ func RestartResources(c corev1.Container) []corev1.ResourceName {
 // may write a value in another format than the spec.
 func specHash(c corev1.Container) string {
 	var resources strings.Builder
-	for _, name := range RestartResources(c) {
+	for _, name := range restartResources(c) {
 		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
 		_, _ = fmt.Fprintf(&resources, "%s=%d/%d;", name, request.MilliValue(), limit.MilliValue())
 	}
@@ -286,8 +286,8 @@ func hash(s string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// IsSidecar reports whether an init container runs beside the containers.
-func IsSidecar(c corev1.Container) bool {
+// isSidecar reports whether an init container runs beside the containers.
+func isSidecar(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
@@ -295,7 +295,7 @@ func IsSidecar(c corev1.Container) bool {
 func containers(p *corev1.Pod) map[string]corev1.Container {
 	found := map[string]corev1.Container{}
 	for _, c := range p.Spec.InitContainers {
-		if IsSidecar(c) {
+		if isSidecar(c) {
 			found[c.Name] = c
 		}
 	}

@@ -32,7 +32,7 @@ func TrimForDeletion(p *corev1.Pod) *corev1.Pod {
 func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
 	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds, Resources: spec.Resources}
 	for _, c := range spec.InitContainers {
-		if IsSidecar(c) {
+		if isSidecar(c) {
 			trimmed.InitContainers = append(trimmed.InitContainers, trimContainer(c))
 		}
 	}
@@ -44,7 +44,7 @@ func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
 
 func trimContainer(c corev1.Container) corev1.Container {
 	trimmed := corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy}
-	if len(RestartResources(c)) > 0 {
+	if len(restartResources(c)) > 0 {
 		trimmed.ResizePolicy, trimmed.Resources = c.ResizePolicy, c.Resources
 	}
 	return trimmed
