@@ -75,11 +75,11 @@ func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
 	} else {
 		text += "; deletions " + are + " allowed again at " + b.RoomTime.UTC().Format(time.RFC3339)
 	}
-	return text + Attribution(b.Suspected, of)
+	return text + attribution(b.Suspected, of)
 }
 
-// Attribution names the suspected cause and the largest shares.
-func Attribution(suspected Cause, of *v1alpha1.DeletionShares) string {
+// attribution names the suspected cause and the largest shares.
+func attribution(suspected Cause, of *v1alpha1.DeletionShares) string {
 	if of == nil || of.Total == 0 {
 		return ""
 	}
