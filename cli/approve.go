@@ -69,15 +69,15 @@ It needs the roles breakwater-judge and view.`,
 
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	write := func() error {
-		named, t, f, err := c.currentInputOf(ctx, argument, v.command, " -m REASON")
+		named, t, in, err := c.currentInputOf(ctx, argument, v.command, " -m REASON")
 		if err != nil {
 			return err
 		}
-		release := f.CurrentChangeWorkload()
+		release := in.CurrentChangeWorkload()
 		if release == nil {
-			return fmt.Errorf("%s has no release to judge: `%s` says why", t, c.command("explain", t.String(), f.Namespace))
+			return fmt.Errorf("%s has no release to judge: `%s` says why", t, c.command("explain", t.String(), in.Namespace))
 		}
-		batches := f.BatchesOf(release)
+		batches := in.BatchesOf(release)
 		if uid := named.object.GetUID(); uid != t.object.GetUID() && uid != release.UID {
 			batches = slices.DeleteFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID != uid })
 			if v.order {
@@ -87,11 +87,11 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		if v.order {
 			err = c.writeOrderVerdict(ctx, release, v)
 		} else {
-			err = a.writePodVerdicts(ctx, c, named, batches, v, c.command("tree", t.String(), f.Namespace))
+			err = a.writePodVerdicts(ctx, c, named, batches, v, c.command("tree", t.String(), in.Namespace))
 		}
 		switch {
 		case apierrors.IsForbidden(err):
-			return c.withRole(err, f.Namespace, "breakwater-judge")
+			return c.withRole(err, in.Namespace, "breakwater-judge")
 		case err != nil:
 			return fmt.Errorf("the verdict was not written: %w", err)
 		case v.order:

@@ -50,16 +50,16 @@ changepod a batch of it.`,
 
 // explain explains the state of the workload of an argument.
 func (c *clients) explain(ctx context.Context, argument string) (diagnosis.Explanation, error) {
-	_, t, f, err := c.currentInputOf(ctx, argument, "explain", "")
+	_, t, in, err := c.currentInputOf(ctx, argument, "explain", "")
 	if err != nil {
 		return diagnosis.Explanation{}, err
 	}
-	if f.LastSucceeded() == nil {
-		if f.Saved, err = c.saved(ctx, t); err != nil {
+	if in.LastSucceeded() == nil {
+		if in.Saved, err = c.saved(ctx, t); err != nil {
 			return diagnosis.Explanation{}, err
 		}
 	}
-	return diagnosis.Explain(f), nil
+	return diagnosis.Explain(in), nil
 }
 
 // printExplanation prints an explanation; its commands get the flags that select the cluster.

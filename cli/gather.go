@@ -14,28 +14,28 @@ import (
 )
 
 // input gathers the releases of a workload and their batches.
-func (c *clients) input(ctx context.Context, t target) (f diagnosis.Input, err error) {
+func (c *clients) input(ctx context.Context, t target) (in diagnosis.Input, err error) {
 	releases, err := c.listReleases(ctx, t.object.GetNamespace(), selectorOf(t))
 	if err != nil {
-		return f, err
+		return in, err
 	}
 	batches, err := c.listBatches(ctx, t.object.GetNamespace(), selectorOf(t))
 	if err != nil {
-		return f, err
+		return in, err
 	}
-	if f, err = c.inputFrom(ctx, t, releases, batches); err != nil {
-		return f, err
+	if in, err = c.inputFrom(ctx, t, releases, batches); err != nil {
+		return in, err
 	}
-	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
+	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, in.Namespace, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		f.OptedIn, f.NamespaceLabel = v1alpha1.OptedIn(namespace), namespace.Labels[v1alpha1.NamespaceLabel]
-	case f.Annotations[v1alpha1.VersionKey] != "":
-		f.OptedIn = true // without the right to read namespaces, the workload shows it
+		in.OptedIn, in.NamespaceLabel = v1alpha1.OptedIn(namespace), namespace.Labels[v1alpha1.NamespaceLabel]
+	case in.Annotations[v1alpha1.VersionKey] != "":
+		in.OptedIn = true // without the right to read namespaces, the workload shows it
 	default:
-		return f, c.withRole(fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err), f.Namespace, "view")
+		return in, c.withRole(fmt.Errorf("read whether namespace %s is opted in: %w", in.Namespace, err), in.Namespace, "view")
 	}
-	return f, nil
+	return in, nil
 }
 
 // checkOptedIn returns an error if the namespace of a workload is not opted in. Without the right to read namespaces
@@ -50,24 +50,24 @@ func (c *clients) checkOptedIn(ctx context.Context, t target) error {
 }
 
 // inputFrom is input without OptedIn and NamespaceLabel. releases and batches are at least those of the workload.
-func (c *clients) inputFrom(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (f diagnosis.Input, err error) {
-	f = diagnosis.Input{
+func (c *clients) inputFrom(ctx context.Context, t target, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (in diagnosis.Input, err error) {
+	in = diagnosis.Input{
 		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
 		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(), Releases: ofWorkload(t, releases),
 	}
-	if f.Missed, err = c.missed(ctx, t, f.Releases); err != nil {
-		return f, err
+	if in.Missed, err = c.missed(ctx, t, in.Releases); err != nil {
+		return in, err
 	}
 	uids := map[types.UID]bool{}
-	for _, r := range f.Releases {
+	for _, r := range in.Releases {
 		uids[r.UID] = true
 	}
 	for _, b := range batches {
 		if owner := metav1.GetControllerOf(&b); owner != nil && uids[owner.UID] {
-			f.Batches = append(f.Batches, b)
+			in.Batches = append(in.Batches, b)
 		}
 	}
-	return f, nil
+	return in, nil
 }
 
 // selectorOf selects the releases and batches of the workloads that have the name of one.
@@ -130,20 +130,20 @@ func (c *clients) inputOf(ctx context.Context, argument string) (diagnosis.Input
 // currentInputOf is inputOf for a command about the current release of a workload, with the object that the
 // argument names. An argument that names another release, or a batch of one, is an error. more are the other
 // arguments of the command.
-func (c *clients) currentInputOf(ctx context.Context, argument, command, more string) (named, t target, f diagnosis.Input, err error) {
+func (c *clients) currentInputOf(ctx context.Context, argument, command, more string) (named, t target, in diagnosis.Input, err error) {
 	if named, err = c.target(ctx, argument); err != nil {
-		return named, t, f, err
+		return named, t, in, err
 	}
 	if t, err = c.workloadAbove(ctx, named); err != nil {
-		return named, t, f, err
+		return named, t, in, err
 	}
-	if f, err = c.input(ctx, t); err != nil {
-		return named, t, f, err
+	if in, err = c.input(ctx, t); err != nil {
+		return named, t, in, err
 	}
-	if named.object.GetUID() != t.object.GetUID() && !f.IsCurrent(named.object) {
-		current := f.CurrentRelease()
+	if named.object.GetUID() != t.object.GetUID() && !in.IsCurrent(named.object) {
+		current := in.CurrentRelease()
 		err = argumentErrorf("%s is neither the current release nor a batch of it: `%s%s` is for the current release, %s, attempt %d",
-			named.object.GetName(), c.command(command, t.String(), f.Namespace), more, current.Version, current.Attempt)
+			named.object.GetName(), c.command(command, t.String(), in.Namespace), more, current.Version, current.Attempt)
 	}
-	return named, t, f, err
+	return named, t, in, err
 }

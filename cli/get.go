@@ -60,8 +60,8 @@ func (a *app) getCommand() *cobra.Command {
 // releases lists the releases of a namespace, or those of the workload of an argument.
 func (c *clients) releases(ctx context.Context, namespace string, args []string) ([]v1alpha1.ChangeWorkload, error) {
 	if len(args) > 0 {
-		f, err := c.inputOf(ctx, args[0])
-		return f.Releases, err
+		in, err := c.inputOf(ctx, args[0])
+		return in.Releases, err
 	}
 	return c.listReleases(ctx, namespace, "")
 }

@@ -90,8 +90,8 @@ func exitOf(answer statusAnswer, timeout time.Duration, explain string) error {
 // state to stderr.
 func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
 	if timeout == 0 {
-		_, _, f, err := c.currentInputOf(ctx, argument, "status", "")
-		return answerOf(f.CurrentRelease(), f), err
+		_, _, in, err := c.currentInputOf(ctx, argument, "status", "")
+		return answerOf(in.CurrentRelease(), in), err
 	}
 	wait, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -99,15 +99,15 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	var answer statusAnswer
 	last, begin := "", time.Now()
 	err := a.follow(wait, c, c.namespace, func() (bool, error) {
-		_, t, f, err := c.currentInputOf(wait, argument, "status", "")
+		_, t, in, err := c.currentInputOf(wait, argument, "status", "")
 		if err != nil {
 			return false, err
 		}
 		argument = t.String()
 		if awaited == (v1alpha1.Release{}) {
-			awaited = f.CurrentRelease()
+			awaited = in.CurrentRelease()
 		}
-		answer = answerOf(awaited, f)
+		answer = answerOf(awaited, in)
 		answer.ReleaseState = answer.After(time.Since(begin))
 		if answer.State.EndsWait() {
 			return true, nil
@@ -117,7 +117,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 			return false, err
 		}
 		pods := max(w.Replicas, answer.Counts.Pods) // those of the counts exist
-		if release := f.Find(awaited); release != nil && release.Status.RolledOutPods > 0 {
+		if release := in.Find(awaited); release != nil && release.Status.RolledOutPods > 0 {
 			pods = answer.Counts.Pods // later pods are not judged
 		}
 		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, answer.Counts.Passed, pods); line != last {
@@ -145,12 +145,12 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 // errNoRelease makes follow read again after a second: no release or batch changes while the workload has none.
 var errNoRelease = errors.New("the workload has no release yet")
 
-func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {
+func answerOf(awaited v1alpha1.Release, in diagnosis.Input) statusAnswer {
 	answer := statusAnswer{
-		Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: awaited.Version, Attempt: awaited.Attempt,
-		ReleaseState: f.StateOf(awaited),
+		Namespace: in.Namespace, Workload: in.Kind + "/" + in.Name, Version: awaited.Version, Attempt: awaited.Attempt,
+		ReleaseState: in.StateOf(awaited),
 	}
-	if c := f.Find(awaited); c != nil {
+	if c := in.Find(awaited); c != nil {
 		answer.Counts = c.Status.Counts
 	}
 	return answer

@@ -49,8 +49,8 @@ func (a *app) showTree(ctx context.Context, c *clients, args []string, w io.Writ
 		_, err := fmt.Fprintf(a.ErrOut, "No releases found in namespace %s.\n", c.namespace)
 		return err
 	}
-	for _, f := range inputs {
-		if _, err := io.WriteString(w, diagnosis.Tree(f, a.paint())); err != nil {
+	for _, in := range inputs {
+		if _, err := io.WriteString(w, diagnosis.Tree(in, a.paint())); err != nil {
 			return err
 		}
 	}
@@ -64,11 +64,11 @@ func (c *clients) treeInputs(ctx context.Context, args []string) (inputs []diagn
 		return c.inputsOfNamespace(ctx)
 	}
 	for _, argument := range args {
-		f, err := c.inputOf(ctx, argument)
+		in, err := c.inputOf(ctx, argument)
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, f)
+		inputs = append(inputs, in)
 	}
 	return inputs, nil
 }
@@ -98,17 +98,17 @@ func (c *clients) inputsOfNamespace(ctx context.Context) (inputs []diagnosis.Inp
 		if errors.As(err, new(argumentError)) || err == nil && t.object.GetUID() != o.UID {
 			continue
 		}
-		var f diagnosis.Input
+		var in diagnosis.Input
 		if err == nil {
-			f, err = c.inputFrom(ctx, t, releases, batches)
+			in, err = c.inputFrom(ctx, t, releases, batches)
 		}
 		if isFinal(err) {
-			f, err = diagnosis.Input{Kind: kind, Namespace: c.namespace, Name: o.Name, Unreadable: err}, nil
+			in, err = diagnosis.Input{Kind: kind, Namespace: c.namespace, Name: o.Name, Unreadable: err}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, f)
+		inputs = append(inputs, in)
 	}
 	return inputs, nil
 }

@@ -17,20 +17,20 @@ import (
 )
 
 func input(change ...func(*diagnosis.Input)) diagnosis.Input {
-	f := diagnosis.Input{
+	in := diagnosis.Input{
 		Kind: "deployment", Namespace: "shop", Name: "web", OptedIn: true,
 		Labels: map[string]string{}, Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
 	}
 	for _, c := range change {
-		c(&f)
+		c(&in)
 	}
-	return f
+	return in
 }
 
 func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Input) {
-	return func(f *diagnosis.Input) {
+	return func(in *diagnosis.Input) {
 		for _, c := range releases {
-			f.Releases = append(f.Releases, *c)
+			in.Releases = append(in.Releases, *c)
 		}
 	}
 }
@@ -41,19 +41,19 @@ func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Inp
 	b.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420}}
 	b.Status.Phase, b.Status.PostTimeOutThreshold = v1alpha1.BatchPostSubmitted, 120
 	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BatchJudged, Status: judged, Message: message}}
-	return func(f *diagnosis.Input) { f.Batches = append(f.Batches, b) }
+	return func(in *diagnosis.Input) { in.Batches = append(in.Batches, b) }
 }
 
 // saved adds the saved templates of versions.
 func saved(versions ...string) func(*diagnosis.Input) {
-	return func(f *diagnosis.Input) {
+	return func(in *diagnosis.Input) {
 		for _, v := range versions {
-			f.Saved = append(f.Saved, savedtemplate.Saved{Release: v1alpha1.Release{Version: v}})
+			in.Saved = append(in.Saved, savedtemplate.Saved{Release: v1alpha1.Release{Version: v}})
 		}
 	}
 }
 
-func suspended(f *diagnosis.Input) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
+func suspended(in *diagnosis.Input) { in.Labels[v1alpha1.SuspendLabel] = "1700000000" }
 
 func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
@@ -93,17 +93,17 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		why   []string
 		ways  []string
 	}{
-		"a namespace that is not opted in": {input(func(f *diagnosis.Input) { f.OptedIn = false }), diagnosis.StateNotJudged,
+		"a namespace that is not opted in": {input(func(in *diagnosis.Input) { in.OptedIn = false }), diagnosis.StateNotJudged,
 			[]string{"namespace shop has no label admission-webhook-altershield=enabled, so"}, []string{"kubectl label namespace shop admission-webhook-altershield=enabled --overwrite"}},
-		"a namespace whose label has another value": {input(func(f *diagnosis.Input) { f.OptedIn, f.NamespaceLabel = false, "true" }), diagnosis.StateNotJudged,
+		"a namespace whose label has another value": {input(func(in *diagnosis.Input) { in.OptedIn, in.NamespaceLabel = false, "true" }), diagnosis.StateNotJudged,
 			[]string{`has no label admission-webhook-altershield=enabled: its value is "true", so`}, []string{"--overwrite"}},
-		"a namespace that cannot be opted in": {input(func(f *diagnosis.Input) { f.OptedIn, f.Namespace = false, "kube-system" }), diagnosis.StateNotJudged,
+		"a namespace that cannot be opted in": {input(func(in *diagnosis.Input) { in.OptedIn, in.Namespace = false, "kube-system" }), diagnosis.StateNotJudged,
 			[]string{"releases in namespace kube-system are never judged"}, nil},
 		"a release on probation": {input(with(probation)), diagnosis.StatePassed,
 			[]string{"on probation until 2023-11-14T22:13:20Z: function judge looked 3 times"}, nil},
-		"a workload without a version": {input(func(f *diagnosis.Input) { f.Annotations = nil }), diagnosis.StateNotJudged,
+		"a workload without a version": {input(func(in *diagnosis.Input) { in.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
-		"a template that the webhook did not see": {input(with(good), func(f *diagnosis.Input) { f.Missed = "w" }), diagnosis.StateRunning,
+		"a template that the webhook did not see": {input(with(good), func(in *diagnosis.Input) { in.Missed = "w" }), diagnosis.StateRunning,
 			[]string{"the webhook has not seen the pod template"}, []string{"kubectl breakwater doctor"}},
 		"a suspended workload, of which another version was applied at 0 replicas": {input(with(empty, failed, good), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
@@ -115,9 +115,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
 		"a suspended workload, of which the newest saved version failed": {input(with(failed, lateFail), suspended, saved("late", "good")), diagnosis.StateHeld,
 			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
-		"a suspension whose repair runs": {input(with(failed, repairing), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.AttemptAnnotation] = "3" }), diagnosis.StateRunning,
+		"a suspension whose repair runs": {input(with(failed, repairing), suspended, func(in *diagnosis.Input) { in.Annotations[v1alpha1.AttemptAnnotation] = "3" }), diagnosis.StateRunning,
 			[]string{"version v: pod web-1 failed its check: too many errors"}, []string{"status deployment/web"}},
-		"a suspension whose repair was used": {input(with(failed), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
+		"a suspension whose repair was used": {input(with(failed), suspended, func(in *diagnosis.Input) { in.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
 		"an order that failed as a whole": {input(with(order), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
@@ -129,7 +129,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
 		"a release whose pods do not become Ready": {input(with(release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
-		"a batch that waits for the server": {input(with(running), func(f *diagnosis.Input) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
+		"a batch that waits for the server": {input(with(running), func(in *diagnosis.Input) { in.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
 		"a batch that waits for judge metrics": {input(with(running), ofJudges(corev1.ConditionUnknown, "waiting for judge metrics")), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 has no verdict yet: waiting for judge metrics; judge metrics has 420 s from the creation of the batch"}, []string{"status deployment/web"}},
@@ -138,9 +138,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		"a rollout that is stuck": {input(with(release(v1alpha1.ReleaseNoNewBatch, unknown, "RolloutStuck", no, "NotSuspended"))), diagnosis.StateRunning,
 			[]string{"because"}, []string{"kubectl describe deployment/web -n shop", "kubectl get pods -n shop"}},
 		"a release without traffic": {input(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
-		"a workload with a label that may deny its deletion": {input(with(good), func(f *diagnosis.Input) {
-			f.Annotations[v1alpha1.VersionKey], f.Annotations[v1alpha1.AttemptAnnotation] = "good", "1"
-			f.Labels["policy.kruise.io/disable-cascading-deletion"] = "true"
+		"a workload with a label that may deny its deletion": {input(with(good), func(in *diagnosis.Input) {
+			in.Annotations[v1alpha1.VersionKey], in.Annotations[v1alpha1.AttemptAnnotation] = "good", "1"
+			in.Labels["policy.kruise.io/disable-cascading-deletion"] = "true"
 		}), diagnosis.StatePassed, []string{"because"}, []string{"simulate delete deployment/web -n shop"}},
 		"a release with changed images": {input(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
 		"a release that passed":         {input(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
@@ -180,7 +180,7 @@ func TestAnExplanationNamesSelfHealingOnlyIfItCanRollBack(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	running, good := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, ""), release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
-	knative := func(f *diagnosis.Input) { f.Kind = workload.KnativeService.Argument() }
+	knative := func(in *diagnosis.Input) { in.Kind = workload.KnativeService.Argument() }
 	for name, tc := range map[string]struct {
 		input diagnosis.Input
 		want  bool
@@ -215,7 +215,7 @@ func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 	b := batch([]string{"web-1", "web-2"}, "pass", v1alpha1.PodSummary{Pod: "web-2", Verdict: "fail", Message: "find error"})
 	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: new(true)}}
 	b.Status.Phase, b.Status.Message = v1alpha1.BatchExecuteDone, "PostFinish"
-	got := diagnosis.Tree(input(with(c), suspended, func(f *diagnosis.Input) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
+	got := diagnosis.Tree(input(with(c), suspended, func(in *diagnosis.Input) { in.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
 	want := `shop/deployment/web  suspended
 └── release v attempt 2 (current)  Held CheckFailed  1 of 2 pods passed, 1 failed
     └── batch 1  ExecuteDone after PostFinish
@@ -250,9 +250,9 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	repaired := func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
-	allowed := func(f *diagnosis.Input) {
-		f.Annotations[v1alpha1.BypassAnnotation] = strings.TrimSuffix(string(bypass), "}") + `,"anotherRepair":true}`
+	repaired := func(in *diagnosis.Input) { in.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
+	allowed := func(in *diagnosis.Input) {
+		in.Annotations[v1alpha1.BypassAnnotation] = strings.TrimSuffix(string(bypass), "}") + `,"anotherRepair":true}`
 	}
 	unaccepted := release(v1alpha1.ReleaseInit, unknown, "OrderPending", yes, "HeldUnjudged")
 	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
@@ -261,7 +261,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 		ways, others []string
 	}{
 		"a suspension whose repair is left": {input(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
-		"a freeze with an empty value":      {input(with(former), func(f *diagnosis.Input) { f.Labels[v1alpha1.SuspendLabel] = "" }), []string{"repair deployment/web -n shop --image"}, nil},
+		"a freeze with an empty value":      {input(with(former), func(in *diagnosis.Input) { in.Labels[v1alpha1.SuspendLabel] = "" }), []string{"repair deployment/web -n shop --image"}, nil},
 		"a suspension whose repair failed":  {input(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
 		"a repair that runs, and another is allowed": {input(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, allowed),
 			[]string{"repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
@@ -298,8 +298,8 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 
 func TestOnlyWithoutASuspensionANewerTemplateIsAdmitted(t *testing.T) {
 	held := with(release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged"))
-	for want, f := range map[bool]diagnosis.Input{true: input(held), false: input(held, suspended)} {
-		why := strings.Join(diagnosis.Explain(f).Why, "\n")
+	for want, in := range map[bool]diagnosis.Input{true: input(held), false: input(held, suspended)} {
+		why := strings.Join(diagnosis.Explain(in).Why, "\n")
 		if strings.Contains(why, "a newer template is admitted") != want {
 			t.Errorf("want that a newer template is admitted: %t, got\n%s", want, why)
 		}

@@ -63,9 +63,9 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 	passed := release(v1alpha1.ReleaseSuccess, corev1.ConditionTrue, "AllPodsPassed", corev1.ConditionFalse, "")
 	next := release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "Judging", corev1.ConditionFalse, "")
 	next.Spec.Reversion, next.Spec.Attempt = "w", 3
-	missed := func(f *diagnosis.Input) { f.Missed = "w" }
-	seen := func(f *diagnosis.Input) {
-		f.Annotations = map[string]string{v1alpha1.VersionKey: "w", v1alpha1.AttemptAnnotation: "3"}
+	missed := func(in *diagnosis.Input) { in.Missed = "w" }
+	seen := func(in *diagnosis.Input) {
+		in.Annotations = map[string]string{v1alpha1.VersionKey: "w", v1alpha1.AttemptAnnotation: "3"}
 	}
 	for name, tc := range map[string]struct {
 		input  diagnosis.Input
@@ -76,8 +76,8 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 		"the webhook has not seen it":      {input(with(passed), missed), next.Release(), diagnosis.StateRunning, "ReleasePending"},
 		"the webhook has seen it since":    {input(with(passed, next), seen), next.Release(), diagnosis.StateRunning, "Judging"},
 		"the release before is superseded": {input(with(passed), missed), passed.Release(), diagnosis.StateFailed, "Superseded"},
-		"the namespace is not opted in":    {input(with(passed), missed, func(f *diagnosis.Input) { f.OptedIn = false }), next.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
-		"the release before, not opted in": {input(with(passed), func(f *diagnosis.Input) { f.OptedIn = false }), passed.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
+		"the namespace is not opted in":    {input(with(passed), missed, func(in *diagnosis.Input) { in.OptedIn = false }), next.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
+		"the release before, not opted in": {input(with(passed), func(in *diagnosis.Input) { in.OptedIn = false }), passed.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
 		"the release before is current":    {input(with(passed)), passed.Release(), diagnosis.StatePassed, "AllPodsPassed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 			}
 		})
 	}
-	if f := input(with(passed), missed); f.CurrentRelease() != next.Release() || f.CurrentChangeWorkload() != nil || f.LastSucceeded().Name != passed.Name {
-		t.Errorf("the current release is %+v, its ChangeWorkload %v, the last success %v", f.CurrentRelease(), f.CurrentChangeWorkload(), f.LastSucceeded())
+	if in := input(with(passed), missed); in.CurrentRelease() != next.Release() || in.CurrentChangeWorkload() != nil || in.LastSucceeded().Name != passed.Name {
+		t.Errorf("the current release is %+v, its ChangeWorkload %v, the last success %v", in.CurrentRelease(), in.CurrentChangeWorkload(), in.LastSucceeded())
 	}
 }
 
@@ -107,11 +107,11 @@ func TestTheStateNamesTheRollbackOfARelease(t *testing.T) {
 		"it came after a rollback": {1, good, diagnosis.ReleaseState{State: diagnosis.StatePassed, Reason: "AllPodsPassed", Message: "because"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := input(with(passed), func(f *diagnosis.Input) {
-				f.Annotations[v1alpha1.RollbackAnnotation] = fmt.Sprintf(`{"kind":"self-healing","fromVersion":"bad","fromAttempt":%d,"toVersion":"v","attempt":%d,`+
+			in := input(with(passed), func(in *diagnosis.Input) {
+				in.Annotations[v1alpha1.RollbackAnnotation] = fmt.Sprintf(`{"kind":"self-healing","fromVersion":"bad","fromAttempt":%d,"toVersion":"v","attempt":%d,`+
 					`"message":"1 of 1 pods did not run for 2m0s, and none recovered: web-1 (ImagePullBackOff)"}`, tc.attempt-1, tc.attempt)
 			})
-			if got := f.StateOf(tc.asked); got != tc.want {
+			if got := in.StateOf(tc.asked); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
