@@ -14,44 +14,44 @@ import (
 var soon = time.Unix(1<<30, 0)
 
 func apps(states ...api.State) func(*Input) {
-	return func(f *Input) {
+	return func(in *Input) {
 		for i, state := range states {
 			if state != "" {
-				set := f.Sets[i]
-				f.Applications[set] = api.Application{ID: set, State: state, Attempt: 1}
+				set := in.Sets[i]
+				in.Applications[set] = api.Application{ID: set, State: state, Attempt: 1}
 			}
 		}
 	}
 }
 
-func bothCounted(f *Input) {
-	f.Breaker.Exists = true
-	f.Breaker.Entry.Counted = map[string]int{"a": 1, "b": 1}
+func bothCounted(in *Input) {
+	in.Breaker.Exists = true
+	in.Breaker.Entry.Counted = map[string]int{"a": 1, "b": 1}
 }
 
 func withOutcome(o podbreaker.State) func(*Input) {
-	return func(f *Input) { f.Breaker.State, f.Breaker.Next = o, soon }
+	return func(in *Input) { in.Breaker.State, in.Breaker.Next = o, soon }
 }
 
 func TestDecide(t *testing.T) {
-	prepared := func(f *Input) { f.Prepared = true }
-	otherIPs := func(f *Input) { f.OtherIPs = true }
-	admitted := func(f *Input) { f.BreakerAcquired = true }
+	prepared := func(in *Input) { in.Prepared = true }
+	otherIPs := func(in *Input) { in.OtherIPs = true }
+	admitted := func(in *Input) { in.BreakerAcquired = true }
 	for name, tc := range map[string]struct {
 		change []func(*Input)
 		want   Decision
 	}{
-		"a pod that is being deleted": {[]func(*Input){apps(api.Granted, api.Granted), func(f *Input) { f.DeletedOrCompleted = true }},
+		"a pod that is being deleted": {[]func(*Input){apps(api.Granted, api.Granted), func(in *Input) { in.DeletedOrCompleted = true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
-		"a pod without an IP address": {[]func(*Input){func(f *Input) { f.IPs = nil }},
+		"a pod without an IP address": {[]func(*Input){func(in *Input) { in.IPs = nil }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForPodIP}},
-		"a pod with another address than that of the call": {[]func(*Input){func(f *Input) { f.OtherSource = true }, apps(api.Granted, api.Granted)},
+		"a pod with another address than that of the call": {[]func(*Input){func(in *Input) { in.OtherSource = true }, apps(api.Granted, api.Granted)},
 			Decision{CallAgain, "", time.Time{}, reasonSourceAddressMismatch}},
-		"a pod that is being deleted, with another address": {[]func(*Input){func(f *Input) { f.OtherSource, f.DeletedOrCompleted = true, true }},
+		"a pod that is being deleted, with another address": {[]func(*Input){func(in *Input) { in.OtherSource, in.DeletedOrCompleted = true, true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
-		"a pod without the finalizer": {[]func(*Input){func(f *Input) { f.HasFinalizer = false }},
+		"a pod without the finalizer": {[]func(*Input){func(in *Input) { in.HasFinalizer = false }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForFinalizer}},
-		"applications are unknown": {[]func(*Input){func(f *Input) { f.ApplicationsKnown = false }},
+		"applications are unknown": {[]func(*Input){func(in *Input) { in.ApplicationsKnown = false }},
 			Decision{ReadApplications, "", time.Time{}, podmeta.ReasonRegistering}},
 		"preparations run before permissions": {nil,
 			Decision{Prepare, "", time.Time{}, podmeta.ReasonRegistering}},
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
 		"grants of the previous sandbox are revoked before a denial is counted": {[]func(*Input){otherIPs, apps(api.Granted, api.Denied)},
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"a pod that is being deleted, with grants of a previous sandbox": {[]func(*Input){otherIPs, func(f *Input) { f.DeletedOrCompleted = true }},
+		"a pod that is being deleted, with grants of a previous sandbox": {[]func(*Input){otherIPs, func(in *Input) { in.DeletedOrCompleted = true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
 		"the first attempt does not acquire the breaker": {[]func(*Input){prepared},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
 		"a counted denial with the breaker acquired": {[]func(*Input){prepared, apps(api.Granted, api.Denied), bothCounted, admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a failure before the first request acquires the breaker": {[]func(*Input){prepared, func(f *Input) { f.Breaker.Exists = true }},
+		"a failure before the first request acquires the breaker": {[]func(*Input){prepared, func(in *Input) { in.Breaker.Exists = true }},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
 		"denied too often": {[]func(*Input){apps(api.Denied, api.Granted), bothCounted, withOutcome(podbreaker.OpenDenied)},
 			Decision{WaitForBreaker, "", time.Time{}, podmeta.ReasonBreakerOpenDenied}},
@@ -101,12 +101,12 @@ func TestDecide(t *testing.T) {
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Input{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
+			in := Input{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
 				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{State: podbreaker.MayBegin}}
 			for _, change := range tc.change {
-				change(&f)
+				change(&in)
 			}
-			got := Decide(f)
+			got := Decide(in)
 			if got.Action != WaitForBreaker {
 				got.Until = time.Time{}
 			} else if got.Reason == podmeta.ReasonBreakerOpenDenied {
