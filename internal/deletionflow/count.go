@@ -1,6 +1,7 @@
 // Package deletionflow decides what a PodDeletionFlowControl does with a deletion:
-// whether it is counted, whether it is within the limits, and whether the breaker
-// is open. Package internal/deletionwindow counts the windows.
+// whether it is counted, whether it is within the limits, whether the breaker is
+// open, and how many recent deletions each user, owner and namespace has
+// (status.shares). Package internal/deletionwindow counts the windows.
 //
 // It is pure and idempotent: one request may be decided many times, by several
 // replicas, on an object that may contain the decision already.
