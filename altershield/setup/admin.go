@@ -169,19 +169,19 @@ func (a *Admin) createScene(ctx context.Context, d Desired, s Scene) error {
 }
 
 // configureScene sets the callback URL and the time limits of the checks of a scene, and releases it.
-func (a *Admin) configureScene(ctx context.Context, s *ObservedScene, desired Scene) error {
-	request := map[string]any{"id": s.ID}
-	if s.Generation == Generation2 {
+func (a *Admin) configureScene(ctx context.Context, existing *ObservedScene, scene Scene) error {
+	request := map[string]any{"id": existing.ID}
+	if existing.Generation == Generation2 {
 		steps := []map[string]any{}
-		for _, step := range s.Steps {
-			pre, post := checkTimeoutsOf(s, step, desired)
+		for _, step := range existing.Steps {
+			pre, post := checkTimeoutsOf(existing, step, scene)
 			steps = append(steps, map[string]any{
 				"id": step.ID, "changeKey": step.Key, "changeStepName": step.Name, "interfaceType": "async",
 				"preCheckTimeout": pre.Milliseconds(), "postCheckTimeout": post.Milliseconds(),
 			})
 		}
 		request["callbackFlag"] = "yes"
-		request["callbackConfig"] = map[string]any{"callbackConfig": map[string]string{defaultCallback: desired.Callback}}
+		request["callbackConfig"] = map[string]any{"callbackConfig": map[string]string{defaultCallback: scene.Callback}}
 		request["defenceConfigs"] = steps
 	}
 	return a.post(ctx, "/meta/change_scene/create2/standard", request, nil)

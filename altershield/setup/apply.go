@@ -18,13 +18,13 @@ func (a *Admin) Observe(ctx context.Context, d Desired) (Observed, error) {
 			return observed, fmt.Errorf("read the types of change of the server: %w", err)
 		}
 	}
-	for _, desired := range d.Scenes {
-		s, err := a.scene(ctx, desired.Key)
+	for _, scene := range d.Scenes {
+		existing, err := a.scene(ctx, scene.Key)
 		if err != nil {
-			return observed, fmt.Errorf("read scene %s of the server: %w", desired.Key, err)
+			return observed, fmt.Errorf("read scene %s of the server: %w", scene.Key, err)
 		}
-		if s != nil {
-			observed.Scenes[desired.Key] = s
+		if existing != nil {
+			observed.Scenes[scene.Key] = existing
 		}
 	}
 	return observed, nil
@@ -54,12 +54,12 @@ func (a *Admin) Apply(ctx context.Context, d Desired, p Plan, token string) erro
 	}
 	for _, s := range p.Configure {
 		// The server made the ids of the steps.
-		observed, err := a.scene(ctx, s.Key)
-		if err == nil && observed == nil {
+		existing, err := a.scene(ctx, s.Key)
+		if err == nil && existing == nil {
 			err = errors.New("the server does not list it")
 		}
 		if err == nil {
-			err = a.configureScene(ctx, observed, s)
+			err = a.configureScene(ctx, existing, s)
 		}
 		if err != nil {
 			return fmt.Errorf("configure scene %s: %w", s.Key, err)

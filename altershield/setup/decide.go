@@ -110,38 +110,38 @@ func Decide(d Desired, observed Observed) (Plan, error) {
 			p.Types = append(p.Types, category)
 		}
 	}
-	for _, desired := range d.Scenes {
-		s := observed.Scenes[desired.Key]
-		if s == nil {
-			p.Create = append(p.Create, desired)
-			p.Configure = append(p.Configure, desired)
+	for _, scene := range d.Scenes {
+		existing := observed.Scenes[scene.Key]
+		if existing == nil {
+			p.Create = append(p.Create, scene)
+			p.Configure = append(p.Configure, scene)
 			continue
 		}
-		if c := conflict(d, s, desired); c != nil {
+		if c := conflict(d, existing, scene); c != nil {
 			return Plan{}, *c
 		}
-		if !s.Released || differs(s, desired) {
-			p.Configure = append(p.Configure, desired)
+		if !existing.Released || differs(existing, scene) {
+			p.Configure = append(p.Configure, scene)
 		}
 	}
 	return p, nil
 }
 
 // conflict returns why an existing scene cannot be used, or nil.
-func conflict(d Desired, s *ObservedScene, desired Scene) *Conflict {
+func conflict(d Desired, existing *ObservedScene, scene Scene) *Conflict {
 	field := "--scene"
-	if desired.Generation == Generation1 {
+	if scene.Generation == Generation1 {
 		field = "--release-check-scene"
 	}
 	switch {
-	case s.Platform != d.Platform:
-		return &Conflict{field, fmt.Sprintf("scene %s belongs to platform %s at the server, not to %s: choose another scene, or that platform with --platform", desired.Key, s.Platform, d.Platform)}
-	case s.Generation != desired.Generation:
-		return &Conflict{field, fmt.Sprintf("scene %s has generation %s at the server, and %s is needed: choose another scene", desired.Key, s.Generation, desired.Generation)}
-	case desired.Generation == Generation2 && (!s.has(desired.Key) || !s.has(desired.Key+batchSuffix)):
-		return &Conflict{field, fmt.Sprintf("scene %s has no step for the order or for the batches at the server: choose another scene", desired.Key)}
-	case desired.Generation == Generation2 && s.Released && s.Callback != "" && s.Callback != desired.Callback && !d.Replace:
-		return &Conflict{field, fmt.Sprintf("scene %s calls back to %s at the server, not to %s; a scene has one callback URL, so another cluster may use it: choose another scene, or replace the URL with --replace", desired.Key, s.Callback, desired.Callback)}
+	case existing.Platform != d.Platform:
+		return &Conflict{field, fmt.Sprintf("scene %s belongs to platform %s at the server, not to %s: choose another scene, or that platform with --platform", scene.Key, existing.Platform, d.Platform)}
+	case existing.Generation != scene.Generation:
+		return &Conflict{field, fmt.Sprintf("scene %s has generation %s at the server, and %s is needed: choose another scene", scene.Key, existing.Generation, scene.Generation)}
+	case scene.Generation == Generation2 && (!existing.has(scene.Key) || !existing.has(scene.Key+batchSuffix)):
+		return &Conflict{field, fmt.Sprintf("scene %s has no step for the order or for the batches at the server: choose another scene", scene.Key)}
+	case scene.Generation == Generation2 && existing.Released && existing.Callback != "" && existing.Callback != scene.Callback && !d.Replace:
+		return &Conflict{field, fmt.Sprintf("scene %s calls back to %s at the server, not to %s; a scene has one callback URL, so another cluster may use it: choose another scene, or replace the URL with --replace", scene.Key, existing.Callback, scene.Callback)}
 	}
 	return nil
 }
@@ -151,39 +151,39 @@ func (s *ObservedScene) has(key string) bool {
 }
 
 // differs reports whether settings of a released scene differ from the desired ones.
-func differs(s *ObservedScene, desired Scene) bool {
-	if desired.Generation == Generation1 {
+func differs(existing *ObservedScene, scene Scene) bool {
+	if scene.Generation == Generation1 {
 		return false // the server does not set these
 	}
-	return s.Callback != desired.Callback || slices.ContainsFunc(s.Steps, func(step SceneStep) bool {
-		pre, post := checkTimeoutsOf(s, step, desired)
+	return existing.Callback != scene.Callback || slices.ContainsFunc(existing.Steps, func(step SceneStep) bool {
+		pre, post := checkTimeoutsOf(existing, step, scene)
 		return pre != step.Pre || post != step.Post
 	})
 }
 
 // checkTimeoutsOf returns the time limits of the checks of a step.
-func checkTimeoutsOf(s *ObservedScene, step SceneStep, desired Scene) (pre, post time.Duration) {
+func checkTimeoutsOf(existing *ObservedScene, step SceneStep, scene Scene) (pre, post time.Duration) {
 	pre, post = step.Pre, step.Post
-	if !s.Released {
+	if !existing.Released {
 		pre, post = DefaultCheckTimeout, DefaultCheckTimeout
 	}
-	if desired.Pre > 0 {
-		pre = desired.Pre
+	if scene.Pre > 0 {
+		pre = scene.Pre
 	}
-	if desired.Post > 0 {
-		post = desired.Post
+	if scene.Post > 0 {
+		post = scene.Post
 	}
 	return pre, post
 }
 
 // CheckTimeouts returns the longest time limits of checks that the steps of a scene have after a setup.
-func (desired Scene) CheckTimeouts(observed Observed) (pre, post time.Duration) {
-	s := observed.Scenes[desired.Key]
-	if s == nil {
-		return checkTimeoutsOf(&ObservedScene{}, SceneStep{}, desired)
+func (s Scene) CheckTimeouts(observed Observed) (pre, post time.Duration) {
+	existing := observed.Scenes[s.Key]
+	if existing == nil {
+		return checkTimeoutsOf(&ObservedScene{}, SceneStep{}, s)
 	}
-	for _, step := range s.Steps {
-		stepPre, stepPost := checkTimeoutsOf(s, step, desired)
+	for _, step := range existing.Steps {
+		stepPre, stepPost := checkTimeoutsOf(existing, step, s)
 		pre, post = max(pre, stepPre), max(post, stepPost)
 	}
 	return pre, post
