@@ -186,7 +186,7 @@ func supersededOrder(t *testing.T, e *environment) {
 // and a pod is judged in place of one without a verdict. Batch 2 keeps the release running meanwhile.
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(5)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	never := double.Behaviour{Never: true}
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: never}, double.CheckRule{Match: batch(3, double.Post), Then: never})
