@@ -46,10 +46,9 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 	connlimit.Authenticated(c.Request().Context())
 	key := limitKey(user.Username)
 	s.limitKeys.Add(hash, key, limitKeyTTL)
-	if err := s.limit.Check(c, key, tooMany(key)); err != nil {
+	if err := s.limit.Count(c, key, tooMany(key)); err != nil {
 		return nobody, err
 	}
-	s.limit.Record(key)
 	return user, nil
 }
 

@@ -86,6 +86,15 @@ func (l *Limiter) Check(c echo.Context, key, message string) error {
 	return echo.NewHTTPError(http.StatusTooManyRequests, message)
 }
 
+// Count counts a request of the key, or returns the answer of Check.
+func (l *Limiter) Count(c echo.Context, key, message string) error {
+	if err := l.Check(c, key, message); err != nil {
+		return err
+	}
+	l.Record(key)
+	return nil
+}
+
 // Middleware answers 429 to limited addresses, also with a valid token, and counts requests that are answered 401.
 // Other statuses do not count, because many pods or users may share an address, and one of them may request what it
 // is not allowed to do.

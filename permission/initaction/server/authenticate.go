@@ -60,11 +60,7 @@ const requestsPerMinute = 300
 
 // limitRequests counts a request of a sender, or returns an answer 429.
 func (s *server) limitRequests(c echo.Context, sender, key string) error {
-	if err := s.requestLimit.Check(c, key, "this "+sender+" sent too many requests; retry later"); err != nil {
-		return err
-	}
-	s.requestLimit.Record(key)
-	return nil
+	return s.requestLimit.Count(c, key, "this "+sender+" sent too many requests; retry later")
 }
 
 // authenticate returns the user of the request's token.
