@@ -64,7 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.busy[namespace]++
 	s.mostBusy = max(s.mostBusy, s.busy[namespace])
 	s.mu.Unlock()
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // so long that lists at the same time would overlap; nothing waits for it
 	s.mu.Lock()
 	s.busy[namespace]--
 	s.mu.Unlock()
